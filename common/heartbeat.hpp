@@ -19,8 +19,8 @@ struct Heartbeat {
   Duration age{};
   Duration step_takes{};  // zero: unknown
   Duration saved{};       // in this round training has waited so long for saves
-  // In this round, over the steps of which the worker has told it: the time in which it computed
-  // and waited for no other rank.
+  // In this round, over the steps for which the worker has reported it: the time in which it
+  // computed and waited for no other rank.
   Duration computed{};
   int64_t computed_steps = 0;
   bool is_progress_only = false;  // a long time without a heartbeat shows no hang

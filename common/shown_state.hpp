@@ -21,8 +21,8 @@ ShownState shown_state_of_phase(std::string_view phase);
 // failure.
 ShownState shown_state_of_outcome(std::string_view outcome);
 
-// The state of a job whose agents say different things: the state of those that are furthest, since
-// agents follow one another within milliseconds.
+// The state of a job whose agents report different states: the state of those that are furthest,
+// since agents follow one another within milliseconds.
 ShownState joined(ShownState one, ShownState other);
 
 // The state of a node in the same words. A node has four more: draining, excluded, silent,

@@ -13,7 +13,7 @@ enum class FailureClass {
   Crash,         // a signal that the program's own fault raises (SIGSEGV, SIGABRT, ...)
   Killed,        // another signal, from outside
   OutOfMemory,   // the kernel's OOM killer, or a failed allocation
-  LostPeer,      // its error says that it lost the connection to another worker
+  LostPeer,      // its error shows that it lost the connection to another worker
   StartFailure,  // the program could not be started
   LostNode,      // its node was lost
   Hang,          // the agent found it hung and stopped it

@@ -1,5 +1,5 @@
-// The fingerprint of a worker's failure, to tell whether a restart brought the same failure again;
-// and the kinds of failure that no restart can heal. Pure.
+// The fingerprint of a worker's failure, to detect whether a restart brought the same failure
+// again; and the kinds of failure that no restart can heal. Pure.
 #pragma once
 
 #include <string>

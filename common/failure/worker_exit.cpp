@@ -93,10 +93,10 @@ std::string error_tail(const WorkerExit& end) {
 // Whether a worker that the agent stopped was already ending with an exception of its own.
 bool failed_before_stop(const WorkerExit& end) {
   if (end.exit_code <= 0) return false;
-  const std::string said = error_tail(end);
+  const std::string tail = error_tail(end);
   const bool is_exception =
-      said.find("Error") != std::string::npos || said.find("Exception") != std::string::npos;
-  return is_exception && !has_any(said, kStopErrors);
+      tail.find("Error") != std::string::npos || tail.find("Exception") != std::string::npos;
+  return is_exception && !has_any(tail, kStopErrors);
 }
 
 bool is_hang(const WorkerExit& end) { return end.is_hang(); }
@@ -117,8 +117,8 @@ std::vector<std::string> newest_lines(const std::vector<std::string>& lines) {
 }  // namespace
 
 WorkerExit for_the_wire(WorkerExit end) {
-  const auto cut = [](const std::string& said) {
-    return text::cut(text::printable(said), limits::kSummaryTextBytes);
+  const auto cut = [](const std::string& raw) {
+    return text::cut(text::printable(raw), limits::kSummaryTextBytes);
   };
   if (end.error) {
     end.error->path = text::one_line(end.error->path, limits::kNameBytes);

@@ -21,7 +21,7 @@ struct ErrorReport {
   std::optional<WallTime> stamp;  // time stamp in the JSON; whole seconds
   WallTime file_time;             // modification time of the file
   bool is_readable = true;        // false: the file is not such a JSON; `message` gives the reason
-  bool is_consequence = false;    // the report says that the failure of a peer caused it
+  bool is_consequence = false;    // the report shows that the failure of a peer caused it
 };
 
 struct WorkerExit {

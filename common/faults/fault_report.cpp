@@ -59,7 +59,7 @@ ExpectationResult check_loss(const std::vector<InjectedFault>& injections, const
     if (is_known || plan.faults[injected.fault].is_survived()) continue;
     return {noun, false,
             "not known after " + injected.where +
-                ": the program must say where it is (fault_point of the worker library)"};
+                ": the program must report where it is (fault_point of the worker library)"};
   }
   return {noun, worst <= most,
           "at most " + std::to_string(worst) + ", expected at most " + std::to_string(most)};

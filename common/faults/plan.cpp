@@ -13,10 +13,10 @@ std::string shown_seconds(int64_t nanoseconds) {
   return text;
 }
 
-std::string shown(const char* noun, const std::optional<TargetSelector>& who) {
-  if (!who) return "";
-  return std::string(" ") +
-         (who->number ? noun + (" " + std::to_string(*who->number)) : std::string("any ") + noun);
+std::string shown(const char* noun, const std::optional<TargetSelector>& selector) {
+  if (!selector) return "";
+  return std::string(" ") + (selector->number ? noun + (" " + std::to_string(*selector->number))
+                                              : std::string("any ") + noun);
 }
 
 std::string when(const Fault& fault) {

@@ -199,7 +199,7 @@ std::string contradiction(const Fault& fault, const Fields& own) {
                         fault.what == FaultKind::DiskFull;
   if (own.has("for_s") && !may_last) return ".for_s is for slow, stop and disk-full; remove it";
   if (fault.what == FaultKind::Slow && fault.lasts == Duration{}) {
-    return " is 'slow' without for_s: say for how many seconds";
+    return " is 'slow' without for_s: give the number of seconds";
   }
   if (fault.times > 1 && fault.after_ns) return ".times: after_s comes once; use every_s instead";
   if (fault.every && (fault.round || fault.attempt)) {

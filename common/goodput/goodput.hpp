@@ -1,4 +1,4 @@
-// Goodput: how a job has used its time, by phase, and the texts that say so. The phases are
+// Goodput: how a job has used its time, by phase, and the texts that report it. The phases are
 // disjoint and cover all of the time. docs/how-to/goodput.md explains each phase. Pure.
 #pragma once
 

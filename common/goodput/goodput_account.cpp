@@ -75,7 +75,7 @@ void GoodputAccount::beat(Instant at, int64_t step, Duration saved) {
 void GoodputAccount::add_training(Instant until, int64_t step) {
   const bool was_redoing = last_step_ < best_step_;
   if (was_redoing && step > best_step_) {
-    // Steps are what workers and peers say, so their differences may exceed an int64_t.
+    // Steps come from workers and peers, so their differences may exceed an int64_t.
     const double last = static_cast<double>(last_step_);
     const double redone =
         (static_cast<double>(best_step_) - last) / (static_cast<double>(step) - last);

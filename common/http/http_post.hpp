@@ -21,7 +21,7 @@ Result<int> http_post(const Url& url, const std::string& json, Duration limit,
                       const HttpHeaders& headers = {});
 
 // The same, again after a broken connection, no reply, or a reply of 429 or 5xx, as often as
-// common/limits/notice.hpp says. An error also for any reply but 2xx.
+// common/limits/notice.hpp allows. An error also for any reply but 2xx.
 Status http_post_with_retries(const Url& url, const std::string& json,
                               const HttpHeaders& headers = {});
 

@@ -33,7 +33,7 @@ inline constexpr size_t kRelayInputBytes = 64 * 1024;  // bytes of a process's s
 // Headers of the hosts behind a connection, of which most are a few hundred bytes.
 inline constexpr size_t kRelayUnsentBytes = 128 << 20;
 
-// A host that a job goes on or starts without: the launcher tries it again after so long, and the
+// A host that a job continues or starts without: the launcher tries it again after so long, and the
 // time doubles at each further attempt up to the longest. A machine needs some minutes to boot; a
 // day is covered.
 inline constexpr Duration kSshReturnFirst = 5s;

@@ -15,7 +15,7 @@ inline constexpr Duration kComputeTimesInterval = std::chrono::seconds(2);
 inline constexpr Duration kComputeTimesAwaited = std::chrono::seconds(60);
 
 // A rank is slow if its compute time exceeded that of the median rank by this factor, and by this
-// difference, in k of its last n steps, told by several reports. Noise of a scheduler stays below.
+// difference, in k of its last n steps, in several reports. Noise of a scheduler stays below.
 inline constexpr int64_t kSlowPercent = 130;
 inline constexpr int64_t kSlowDifferenceUs = 1'000;
 inline constexpr int64_t kSlowSteps = 16;

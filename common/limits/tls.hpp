@@ -10,7 +10,7 @@ namespace cpprun::limits {
 
 using namespace std::chrono_literals;
 
-// Whoever records a handshake can try secrets without asking anybody, so a short one is none.
+// An attacker that records a handshake can try secrets offline, so a short one does not protect.
 inline constexpr size_t kSecretBytesMin = 16;
 inline constexpr size_t kSecretBytesMax = 1024;  // 32 random bytes suffice
 // How long the other nodes of a Slurm step wait for the first node's secret file, and how often

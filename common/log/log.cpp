@@ -101,21 +101,21 @@ bool is_detailed() { return logger().level() <= spdlog::level::info; }
 std::string with_word(std::string_view word, TextStyle style, std::string_view text, size_t width) {
   constexpr std::string_view kHint = "hint:";
   if (::isatty(STDERR_FILENO) != 1) width = std::string::npos;
-  std::string said;
+  std::string output;
   for (const std::string& line : text::split(text::printable(text), '\n')) {
-    const bool is_first = said.empty();
+    const bool is_first = output.empty();
     const bool is_hint = !is_first && line.starts_with("hint: ");
     if (!is_first && !is_hint) {
-      said += "\n" + line;
+      output += "\n" + line;
       continue;
     }
     const std::string_view front = is_first ? word : kHint;
     const std::string_view rest = is_first ? line : std::string_view(line).substr(kHint.size() + 1);
-    said += (is_first ? "" : "\n") +
-            styled(is_first ? style : TextStyle::Note, front, has_color()) + " " +
-            indented(rest, front.size() + 1, width);
+    output += (is_first ? "" : "\n") +
+              styled(is_first ? style : TextStyle::Note, front, has_color()) + " " +
+              indented(rest, front.size() + 1, width);
   }
-  return said;
+  return output;
 }
 
 std::atomic<ColorMode> g_color_mode{ColorMode::Auto};

@@ -22,7 +22,7 @@ struct Unmap {
 using Mapping = std::unique_ptr<std::byte, Unmap>;
 
 // Maps as mmap() does, but at a multiple of a huge page: the kernel maps huge pages only there.
-// Null: errno says why.
+// Null: errno has the reason.
 inline Mapping map_aligned(size_t bytes, int protection, int flags, int memory, off_t at = 0) {
   constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));

@@ -66,7 +66,7 @@ bool derive(const OpenSsl& api, std::span<const uint8_t> secret, std::string_vie
 struct PskSide {
   const OpenSsl* api;
   std::shared_ptr<const JobSecret> secret;
-  std::string identity;  // client: what it says; server: how the client's begins
+  std::string identity;  // client: its own; server: the prefix of the client's
   std::shared_ptr<const void> owner;
 };
 

@@ -61,7 +61,7 @@ std::string OpenSsl::newest_error() const {
   const unsigned long code = ERR_get_error();  // NOLINT: OpenSSL's own type
   ERR_clear_error();
   const char* reason = code != 0 ? ERR_reason_error_string(code) : nullptr;
-  return reason != nullptr ? reason : "it says no reason";
+  return reason != nullptr ? reason : "it gives no reason";
 }
 
 }  // namespace cpprun

@@ -44,7 +44,7 @@ struct OpenSsl {
   // Loads the system's library once. Thread-safe.
   static Result<const OpenSsl*> load();
 
-  // SSL_R_... of an error code. OpenSSL 1.1 packs codes in another way than the headers of 3 say.
+  // SSL_R_... of an error code. OpenSSL 1.1 packs codes in another way than the headers of 3 do.
   int reason_of(unsigned long code) const;  // NOLINT: OpenSSL's own type
   // OpenSSL's text for the last error, for people.
   std::string newest_error() const;

@@ -33,8 +33,8 @@ constexpr Meaning kMeanings[] = {
     {SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE, "it shows no certificate"},
     {SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, "it wants a certificate"},
     {SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED,
-     "it says that our certificate has expired, or is not valid yet: look at the certificate's "
-     "dates and at both clocks"},
+     "it reports that our certificate has expired, or is not valid yet: check the certificate's "
+     "dates and both clocks"},
     {SSL_R_TLSV1_ALERT_UNKNOWN_CA,
      "it does not trust our certificate: both sides need the same CA"},
     {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, "it does not accept our certificate"},

@@ -31,8 +31,8 @@ class TlsStream {
   enum class State {
     Handshake,
     Ready,
-    Ended,   // the peer has said that it sends nothing more
-    Failed,  // why() tells it; the output may hold an alert for the peer
+    Ended,   // the peer has announced that it sends nothing more
+    Failed,  // why() has the reason; the output may hold an alert for the peer
   };
 
   // Owns `session`. `keeper` lives as long as this object.
@@ -49,7 +49,7 @@ class TlsStream {
   size_t read(std::span<uint8_t> room);
   // Requires: not in the handshake. False: see state().
   bool write(std::span<const uint8_t> bytes);
-  // Tells the peer that nothing follows.
+  // Announces to the peer that nothing follows.
   void end_output();
 
   // Encrypted bytes for the peer.

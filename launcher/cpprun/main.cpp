@@ -91,7 +91,7 @@ void report_preflight_findings(int workers) {
 }
 
 // How long this process may serve other agents after its own has ended; nothing: without limit.
-// After SIGTERM there is time at least to tell them that they need another coordinator.
+// After SIGTERM there is time at least to notify them that they need another coordinator.
 std::optional<Duration> may_stay(const AgentDaemon& agent, int code) {
   const std::optional<Duration> most = agent.may_stay();
   const bool is_urgent = code > kSignalBase && code != kSignalBase + SIGTERM;

@@ -9,7 +9,7 @@
 
 namespace cpprun {
 
-// Runs `scontrol requeue` if wants_requeue(). A failure is a warning: the exit code tells the rest.
+// Runs `scontrol requeue` if wants_requeue(). A failure is a warning: the exit code is the job's.
 // After that it adds the `excluded` hosts to the ExcNodeList of the job, so that Slurm gives it
 // other nodes.
 void requeue_if_stopped(const ClusterConfig& cluster, int exit_code,

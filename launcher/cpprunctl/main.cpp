@@ -86,7 +86,7 @@ void add_snapshot_verbs(CLI::App& app, cpprun::SnapshotCommandOptions& options,
   };
   constexpr const char* kAny = "a folder of snapshots, a snapshot, or a .pt file";
   CLI::App* ls = add("ls", "List snapshots, or what is in one", kAny, cpprun::snapshot_ls);
-  CLI::App* show = add("show", "What a snapshot says of itself", kAny, cpprun::snapshot_show);
+  CLI::App* show = add("show", "Show the contents of a snapshot", kAny, cpprun::snapshot_show);
   CLI::App* verify =
       add("verify", "Read everything and compare the checksums; exit 1 if any differs", kAny,
           cpprun::snapshot_verify);
@@ -105,7 +105,8 @@ void add_snapshot_verbs(CLI::App& app, cpprun::SnapshotCommandOptions& options,
       ->required();
   convert->add_option("--strip-prefix", options.strip_prefix,
                       "take this from the front of names, where all have it");
-  convert->add_option("--step", options.step, "optimizer steps done, for a file that does not say")
+  convert
+      ->add_option("--step", options.step, "optimizer steps done, for a file without this number")
       ->check(kFromZero);
   add("mark-bad", "Set a snapshot and all later ones aside, so that nothing resumes from them",
       "a snapshot", cpprun::snapshot_mark_bad);
@@ -123,7 +124,7 @@ CLI::App* add_events_verb(CLI::App& app, cpprun::EventsOptions& options) {
   verb->add_option("job", options.path,
                    "its run id or a unique beginning, its run folder or --log-dir; else the newest "
                    "job that runs here");
-  verb->add_flag("-f,--follow", options.follows, "go on until the run has finished");
+  verb->add_flag("-f,--follow", options.follows, "continue until the run has finished");
   verb->add_flag("-v,--verbose", options.is_verbose, "print how long each start took, too");
   verb->add_flag("--json", options.is_json, "print JSON, one event a line");
   return verb;
@@ -258,7 +259,7 @@ class JobVerbs {
         "--since", options_.since,
         "from this time on, earlier rounds included: 30s, 5m, 2h, 1d ago, 06:14, or "
         "2026-11-22T06:14:13");
-    logs->add_flag("-f,--follow", options_.follows, "go on until the job ends");
+    logs->add_flag("-f,--follow", options_.follows, "continue until the job ends");
     CLI::Option* all_nodes =
         logs->add_flag("--all-nodes", options_.is_all_nodes,
                        "of all nodes, earlier rounds included; needs CPPRUN_ADMIN_TOKEN");
@@ -293,7 +294,7 @@ class JobVerbs {
     add_job_option(signal);
     CLI::App* restart = add("restart", "Start all workers of a job anew", cpprun::restart);
     add_job(restart);
-    CLI::App* drain = add("drain", "Let a job save, and go on without one node", cpprun::drain);
+    CLI::App* drain = add("drain", "Let a job save, and continue without one node", cpprun::drain);
     drain->add_option("node", options_.node, "its name, or its group rank")->required();
     add_job_option(drain);
     CLI::App* scale = add("scale", "Let an elastic job run on more or fewer nodes", cpprun::scale);
@@ -497,7 +498,7 @@ void group_verbs(CLI::App& app) {
     for (const char* verb : verbs) app.get_subcommand(verb)->group(group);
   }
   app.footer(
-      "cpprunctl VERB --help says more of one. Running jobs of this machine are found by "
+      "cpprunctl VERB --help describes one verb. Running jobs of this machine are found by "
       "themselves.");
 }
 

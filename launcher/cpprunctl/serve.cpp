@@ -44,7 +44,7 @@ Status serve(const ServeOptions& options) {
   raise_descriptor_limit();
   keep_large_values_apart();
   ServerLoop loop;
-  // A job that begins here has no standby, so no stranger may say that it is led elsewhere.
+  // A job that begins here has no standby, so no other program may announce another leader.
   CoordinatorOptions coordinator = coordinator_options();
   coordinator.needs_known_leader = true;
   ControlService service(loop.context(), std::move(coordinator));

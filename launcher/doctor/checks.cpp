@@ -72,7 +72,7 @@ Finding cgroup(const Facts& f) {
   if (f.limits.is_delegated) return {Good, "may make control groups"};
   return {Note,
           "no control groups of our own: after kill -9 of cpprun, a process of a worker that has "
-          "cleared its environment and left its session lives on",
+          "cleared its environment and left its session keeps running",
           "systemd-run --user --scope -p Delegate=yes cpprun …"};
 }
 
@@ -119,7 +119,7 @@ Finding clock(const Facts& f) {
     return {Good, "synchronised, or nothing known"};
   }
   return {Note,
-          "the kernel says that nothing keeps the clock right; cpprun does not rely on it, but "
+          "the kernel reports that nothing keeps the clock right; cpprun does not rely on it, but "
           "times in the logs of several nodes will not agree",
           "install chrony, or timedatectl set-ntp true"};
 }
@@ -220,7 +220,7 @@ Finding other_endpoint(const EndpointFacts& e) {
                      ")");
   }
   return {Warning, endpoint_text(e) + " does not answer; tried " + text::join(failed, ", "),
-          "start its node first to tell a firewall from a rendezvous that is not there yet"};
+          "start its node first to distinguish a firewall from a rendezvous that is not there yet"};
 }
 
 Finding endpoint(const Facts& f) {

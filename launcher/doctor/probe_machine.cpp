@@ -35,9 +35,9 @@ bool is_writable(const std::string& path) { return ::access(path.c_str(), W_OK) 
 
 std::optional<bool> clock_state() {
   timex state{};  // modes = 0: read only
-  const int said = ::adjtimex(&state);
-  if (said < 0) return std::nullopt;
-  return said != TIME_ERROR && (state.status & STA_UNSYNC) == 0;
+  const int result = ::adjtimex(&state);
+  if (result < 0) return std::nullopt;
+  return result != TIME_ERROR && (state.status & STA_UNSYNC) == 0;
 }
 
 // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue …": the first word that starts

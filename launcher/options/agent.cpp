@@ -162,7 +162,7 @@ Status read_event_handler(const ParsedOptions& options, AgentConfig& config) {
   return {};
 }
 
-// A static job has fixed ranks, and a job of one node has no other: neither can go on without a
+// A static job has fixed ranks, and a job of one node has no other: neither can continue without a
 // host.
 Status read_exclusion(const ParsedOptions& options, AgentConfig& config) {
   config.exclude_after = static_cast<int>(options.exclude_after);

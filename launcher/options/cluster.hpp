@@ -1,5 +1,5 @@
-// --cluster: fills what flags and PET_* variables leave open from what Slurm or Kubernetes tell the
-// process. Pure: Environment is the only source.
+// --cluster: fills what flags and PET_* variables leave open from what Slurm or Kubernetes
+// pass to the process. Pure: Environment is the only source.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace cpprun {
 
 struct ClusterView {
   ClusterConfig config;
-  // Overrides what the endpoint's name tells about the hosting node; unset: the name decides.
+  // Overrides what the endpoint's name implies about the hosting node; unset: the name decides.
   std::optional<bool> is_host;
   std::vector<uint16_t> further_ports;  // as in RendezvousConfig
   int expected_nodes = 0;               // as in RendezvousConfig
@@ -33,7 +33,7 @@ Result<ClusterView> fill_from_cluster(ParsedOptions& options, const Environment&
 // after 75 or after SIGTERM (also as --preempt-signal), up to the number that --requeue allows.
 bool wants_requeue(const ClusterConfig& cluster, int exit_code);
 
-// Whether `scontrol show job` tells that Slurm ends the job already: a user has cancelled it, or it
+// Whether `scontrol show job` shows that Slurm ends the job already: a user has cancelled it, or it
 // is preempted without a grace time, and Slurm requeues it by itself. The processes get SIGTERM as
 // at any other stop, and Slurm would requeue a cancelled job if asked. Pure.
 bool is_ended_by_slurm(const std::string& shown_job);

@@ -74,7 +74,7 @@ GpuProbe probe_gpus(const std::optional<std::string>& pretended,
   if (pretended) {
     int count =
         static_cast<int>(std::clamp<int64_t>(text::parse_int(*pretended).value_or(0), 0, 4096));
-    if (count == 0) return {0, "CPPRUN_TEST_GPUS says so"};
+    if (count == 0) return {0, "CPPRUN_TEST_GPUS is 0"};
     return visible_gpus(count, visible);
   }
   GpuTraces traces = look();

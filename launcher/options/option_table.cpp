@@ -69,7 +69,7 @@ constexpr OptionRow kTable[] = {
      "Start the script directly, without Python.",
      "not needed for an ELF file, or an executable #! script that is neither .py nor for Python"},
     {"run-path", &ParsedOptions::run_path, "", "1.9",
-     "Run the script with Python, whatever --module and --no-python say.",
+     "Run the script with Python, whatever --module and --no-python are.",
      "python -u SCRIPT, as a launcher without Python has no interpreter to run it in"},
     {"start-method",
      &ParsedOptions::start_method,
@@ -215,10 +215,9 @@ constexpr OptionRow kTable[] = {
      &ParsedOptions::stragglers,
      "report|drain|exclude",
      "",
-     "What to do about a rank that computes more slowly than the others, which workers have to "
-     "tell (cpprun_worker.step). report: name it. drain: also let its node save and leave. "
-     "exclude: "
-     "also exclude its host; a spare takes the place. Default: report.",
+     "What to do about a rank that computes more slowly than the others, by the compute times "
+     "that workers report (cpprun_worker.step). report: name it. drain: also let its node save and "
+     "leave. exclude: also exclude its host; a spare takes the place. Default: report.",
      "job-wide, the first agent's value counts; docs/how-to/bad-nodes.md",
      {.choices = "report drain exclude"}},
     {"node-check", &ParsedOptions::node_check, "COMMAND", "",

@@ -38,7 +38,7 @@ Status check_ssh_options(const ParsedOptions& options) {
   return {};
 }
 
-// The hosting node may be the replacement of one that was lost in silence, which nothing tells it.
+// The hosting node may be the replacement of one that was lost in silence, which it cannot know.
 // The workers of the others then run until their leases end, so for one node lease it begins no
 // round with fewer nodes than the job may have (I1).
 void outlast_replaced_host(RendezvousConfig& config) {

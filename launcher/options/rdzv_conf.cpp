@@ -153,7 +153,7 @@ void warn_of_keys(const KeyValues& conf, Backend backend, std::vector<std::strin
     if (is_in(known, key) && !is_moot) continue;
     std::string text = "--rdzv-conf: ";
     if (is_moot) {
-      text += "is_host has no effect with etcd: whoever is elected there leads the job";
+      text += "is_host has no effect with etcd: the agent that is elected there leads the job";
     } else if (is_in(kOnlyEtcd, key)) {
       text += key + " is for etcd and has no effect here";
     } else {
@@ -204,7 +204,7 @@ Status check_store_type(const KeyValues& conf) {
   if (type == nullptr || *type == "tcp") return {};
   if (*type == "file") {
     return bad_conf("store_type", *type,
-                    "a shared file can't tell when a node is gone\nhint: leave it out and give "
+                    "a shared file can't show when a node is gone\nhint: leave it out and give "
                     "--rdzv-endpoint=HOST:PORT");
   }
   return bad_conf("store_type", *type, "only tcp is known");

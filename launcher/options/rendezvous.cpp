@@ -268,7 +268,7 @@ Status read_worker_store(const ParsedOptions& options, RendezvousConfig& config)
   return {};
 }
 
-// Worker 0's own store lets everybody in, whatever this option says.
+// Worker 0's own store admits every client, whatever the value of this option.
 Status read_store_allow(const ParsedOptions& options, RendezvousConfig& config) {
   config.is_store_for_members = options.store_allow == "members";
   const std::string what = options.shown("store-allow", options.store_allow);

@@ -19,7 +19,7 @@ std::optional<int64_t> number(const Environment& environment, std::string_view n
   return value && *value >= 0 ? value : std::nullopt;
 }
 
-// The number of tasks on the node `node_id`, from a list such as "4(x2),3"; 1 if it tells none.
+// The number of tasks on the node `node_id`, from a list such as "4(x2),3"; 1 if it has none.
 int64_t tasks_on_node(std::string_view list, int64_t node_id) {
   for (const std::string& entry : text::split(list, ',')) {
     const size_t open = entry.find('(');

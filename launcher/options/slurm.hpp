@@ -1,4 +1,4 @@
-// What Slurm tells a process about its job, from SLURM_* variables. Pure.
+// Slurm's description of a process's job, from SLURM_* variables. Pure.
 #pragma once
 
 #include <cstdint>

@@ -42,8 +42,8 @@ Status choose_step_secret(const ParsedOptions& options, const Environment& envir
   std::string& file = launch.config.rendezvous.tls.step_secret_file;
   if (has_secret) file = folder + "/.cpprun-secret-" + step;
   // Where all else is given, nothing is printed.
-  const bool is_told = !launch.inferred.empty();
-  if (is_told) launch.add_inferred(has_secret ? "a secret of its own" : "no secret");
+  const bool is_inferred = !launch.inferred.empty();
+  if (is_inferred) launch.add_inferred(has_secret ? "a secret of its own" : "no secret");
   return {};
 }
 

@@ -15,7 +15,7 @@ namespace cpprun::ctl {
 std::optional<std::string> event_text(std::string_view line, bool is_verbose = false,
                                       bool has_color = false);
 
-// A run as its events tell it.
+// A run, as recorded in its events.
 struct RunSummary {
   std::string run_id;
   std::string script;

@@ -19,7 +19,8 @@ struct GoodputView {
 // Nothing if `line` is no such event.
 std::optional<GoodputView> goodput_view(std::string_view line);
 
-// A table of the phases with their shares, and a line for the whole. `is_running`: the job goes on.
+// A table of the phases with their shares, and a line for the whole. `is_running`: the job has not
+// ended.
 std::string goodput_text(const GoodputView& view, bool is_running);
 
 }  // namespace cpprun::ctl

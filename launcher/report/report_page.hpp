@@ -31,8 +31,8 @@ class ReportPage {
 // PASSWORD=x.
 std::string masked_command(const std::vector<std::string>& words);
 
-// The variables that tell how a job was set up (PET_, CPPRUN_, NCCL_, CUDA_ and the like), one per
-// line, sorted; without those whose name speaks of a secret.
+// The variables that show how a job was set up (PET_, CPPRUN_, NCCL_, CUDA_ and the like), one per
+// line, sorted; without those whose name suggests a secret.
 std::string shown_variables(const std::vector<std::string>& variables);
 
 }  // namespace cpprun::ctl

@@ -52,7 +52,7 @@ void RelayServer::run() {
   while (!is_finishing_ || !children_.empty()) step();
 }
 
-// While the server finishes nobody may read, and the output must not grow.
+// While the server finishes, possibly no client reads, and the output must not grow.
 void RelayServer::send(Kind kind, uint32_t process, std::string_view payload) {
   if (is_finishing_ && out_.is_full()) return;
   out_.add(relay_frame(kind, process, payload));

@@ -20,7 +20,7 @@ class RemoteAgent final : public ProcessSink {
  public:
   enum class State {
     Waiting,   // not started
-    Starting,  // ssh runs, or the relay is awaited; cpprun has not said hello
+    Starting,  // ssh runs, or the relay is awaited; cpprun has not sent its hello
     Ready,     // cpprun waits for begin()
     Running,
     Ended,
@@ -40,7 +40,7 @@ class RemoteAgent final : public ProcessSink {
   // `process`: runs the agent, with this object as its sink, and gets `header`.
   void start(std::unique_ptr<Process> process, const std::string& header, std::string via,
              Instant now);
-  // The start failed for a reason that start_failure() then tells.
+  // The start failed for a reason that start_failure() then returns.
   void fail(std::string why);
   void begin();
   void send_signal(int number);

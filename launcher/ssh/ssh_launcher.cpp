@@ -312,8 +312,8 @@ bool SshLauncher::leave_failed_hosts_out() {
                          " ready" + (is_elastic ? "" : kElasticHint));
     return false;
   }
-  say("the job starts without " + join_names(lost) + ", which --nnodes=" + plan_.nnodes +
-      " allows");
+  report("the job starts without " + join_names(lost) + ", which --nnodes=" + plan_.nnodes +
+         " allows");
   plan_.hosts = std::move(left);
   left_out_.insert(left_out_.end(), lost.begin(), lost.end());
   return true;
@@ -448,8 +448,8 @@ int SshLauncher::supervise() {
     const Instant now = boot_now();
     if (now >= others_deadline_) {
       others_deadline_ = Instant::never();
-      say("the other hosts are still running " + text::seconds(limits::kOtherAgentsTimeout, 0) +
-          " later: they are asked to stop");
+      report("the other hosts are still running " + text::seconds(limits::kOtherAgentsTimeout, 0) +
+             " later: they are asked to stop");
       stop_all(SIGTERM);
     }
     if (now >= kill_at_) kill_all();
@@ -474,12 +474,12 @@ void SshLauncher::on_agent_end(size_t index) {
     }
     return;
   }
-  const bool goes_on = stop_signal_ == 0 && can_go_on();
-  if (!first_failure_ && !(goes_on && agent.is_lost())) {  // else the job outlives its loss
+  const bool continues = stop_signal_ == 0 && can_continue();
+  if (!first_failure_ && !(continues && agent.is_lost())) {  // else the job outlives its loss
     const bool is_stopped = stop_signal_ != 0 && agent.is_lost();
     first_failure_ = is_stopped ? kSignalBase + stop_signal_ : agent.is_lost() ? kFailure : code;
   }
-  if (stop_signal_ == 0) check_loss(index, goes_on);
+  if (stop_signal_ == 0) check_loss(index, continues);
 }
 
 int SshLauncher::running() const {
@@ -487,24 +487,25 @@ int SshLauncher::running() const {
   return static_cast<int>(std::ranges::count_if(agents_, is_running));
 }
 
-bool SshLauncher::can_go_on() const {
+bool SshLauncher::can_continue() const {
   return is_any_running() && running() + succeeded_ >= plan_.min_nodes;
 }
 
 // The other agents end by themselves when the job does. They wait for an agent that has not got so
-// far, and in a job that may shrink they go on without it.
-void SshLauncher::check_loss(size_t index, bool goes_on) {
+// far, and in a job that may shrink they continue without it.
+void SshLauncher::check_loss(size_t index, bool continues) {
   const RemoteAgent& agent = *agents_[index];
   if (agent.is_lost()) {
     const std::string way = has_lost_way(index) ? "connection through host " + agent.via()
                                                 : std::string("ssh connection");
-    say("host " + agent.host() + " is lost: its " + way + " has ended" +
-        (goes_on ? "; the job goes on without it" : "; the job stops, too few hosts are left"));
-    if (!goes_on) stop_all(SIGTERM);
-  } else if (!goes_on && is_any_running() && others_deadline_.is_never()) {
+    report(
+        "host " + agent.host() + " is lost: its " + way + " has ended" +
+        (continues ? "; the job continues without it" : "; the job stops, too few hosts are left"));
+    if (!continues) stop_all(SIGTERM);
+  } else if (!continues && is_any_running() && others_deadline_.is_never()) {
     others_deadline_ = boot_now() + limits::kOtherAgentsTimeout;
   }
-  if (goes_on && may_return(index)) expect_return(index);
+  if (continues && may_return(index)) expect_return(index);
 }
 
 // One that has returned before may have met its own former agent, which still had the port.
@@ -540,8 +541,8 @@ void SshLauncher::try_returns(Instant now) {
     if (agent.state() != State::Ready || !agent.failure().empty()) continue;
     back.is_under_way = false;
     const bool is_new = std::exchange(back.was_left_out, false);
-    say("host " + agent.host() +
-        (is_new ? " can be reached now: it joins the job" : " is back: it joins the job again"));
+    report("host " + agent.host() +
+           (is_new ? " can be reached now: it joins the job" : " is back: it joins the job again"));
     agent.begin();
   }
 }
@@ -571,8 +572,8 @@ void SshLauncher::take_signals() {
     if (number == SIGINT || number == SIGQUIT) ++interrupts_;
     if (interrupts_ > 1) kill_at_ = std::min(kill_at_, boot_now() + limits::kSshUrgentTimeout);
     if (is_running_ && stop_signal_ == 0) {
-      say(signal_name(number) + ": the job is stopped on " +
-          text::count(static_cast<size_t>(running()), "host"));
+      report(signal_name(number) + ": the job is stopped on " +
+             text::count(static_cast<size_t>(running()), "host"));
     }
     stop_all(number);
   }

@@ -1,8 +1,8 @@
-// SshLauncher: runs the agents of --hosts. It starts one on each host, waits until all have said
-// hello, lets the job begin, merges their output, passes signals on, and ends with the job's exit
-// code. A host that cannot be reached is left out if --nnodes allows. Such a host, and one that is
-// lost while the job goes on, is tried again, and joins when it can be reached. With --ssh-tree
-// some hosts run a relay, which starts the agents of others.
+// SshLauncher: runs the agents of --hosts. It starts one on each host, waits until all have sent
+// their hello, lets the job begin, merges their output, passes signals on, and ends with the job's
+// exit code. A host that cannot be reached is left out if --nnodes allows. Such a host, and one
+// that is lost while the job continues, is tried again, and joins when it can be reached. With
+// --ssh-tree some hosts run a relay, which starts the agents of others.
 //
 // Thread: the main thread, which polls. The agents end when this process does: the kernel kills the
 // ssh processes, and the agents see the end of their standard input.
@@ -70,8 +70,8 @@ class SshLauncher {
   void on_agent_end(size_t index);
   int running() const;  // the number of agents
   bool is_any_running() const { return running() > 0; }
-  bool can_go_on() const;  // with the agents that are left
-  void check_loss(size_t index, bool goes_on);
+  bool can_continue() const;  // with the agents that are left
+  void check_loss(size_t index, bool continues);
   bool may_return(size_t index) const;
   void expect_return(size_t index);  // tries the host again later
   void try_returns(Instant now);
@@ -88,7 +88,7 @@ class SshLauncher {
   void take_signals();
   // On stderr. `kind`: how the text begins, such as "error: "; its hint is a line of its own.
   void print(const char* kind, const std::string& text);
-  void say(const std::string& text) { print("cpprun: ", text); }
+  void report(const std::string& text) { print("cpprun: ", text); }
   void show(const RemoteAgent::Text& text);
   bool must_wait(const MergedOutput& output) const;
   void finish_output();

@@ -28,8 +28,8 @@ class StdinControl {
 
   // Null: the job has certificates.
   const std::shared_ptr<const JobSecret>& secret() const { return secret_; }
-  // Says hello and blocks until all hosts are there. False: the launcher has given the job up, and
-  // has said why.
+  // Sends its hello and blocks until all hosts are there. False: the launcher has given the job up,
+  // and has reported the reason.
   bool wait_for_begin();
   // From now on requests to stop become signals to this process. The process may fork before this,
   // not after it. Error: there is no thread.

@@ -60,10 +60,10 @@ def machine_of(program):
 def compile_for(machine):
     """Compiles the programs by preset release-MACHINE. Returns their folder."""
     preset = f'release-{machine}'
-    for words in ([f'--preset={preset}'],
-                  ['--build', f'--preset={preset}', '--target', *PROGRAMS]):  # fmt: skip
+    for args in ([f'--preset={preset}'],
+                 ['--build', f'--preset={preset}', '--target', *PROGRAMS]):  # fmt: skip
         # stdout is for the path of the wheel.
-        subprocess.run(['cmake', *words], cwd=ROOT, stdout=sys.stderr, check=True)  # noqa: S603
+        subprocess.run(['cmake', *args], cwd=ROOT, stdout=sys.stderr, check=True)  # noqa: S603
     return ROOT / 'build' / preset / 'bin'
 
 
@@ -85,7 +85,7 @@ def records(bin_folder, version):
     yield 'cpprun/__main__.py', MAIN.encode(), False
     yield 'cpprun/torchrun_handler.py', HANDLER.read_bytes(), False
     helper = ROOT / 'worker_sdk' / 'python'
-    typed = helper / 'cpprun_worker' / 'py.typed'  # tells type checkers that it has annotations
+    typed = helper / 'cpprun_worker' / 'py.typed'  # shows type checkers that it has annotations
     for path in sorted([*helper.glob('*/**/*.py'), typed]):
         yield path.relative_to(helper).as_posix(), path.read_bytes(), False
     if (bin_folder / COPY_LIBRARY).exists():

@@ -4,7 +4,7 @@ Reuses the objects of the build with another linker: zig's (PyPI's ziglang), whi
 of every glibc version. It binds symbols such as stat and pthread_create to their old versions;
 glibc_stand_ins.c defines the few that did not exist. Zig's libunwind unwinds stacks, because gcc's
 needs a newer loader. A variable with two names, such as environ, becomes two variables; therefore
-the programs use only glibc's own name, __environ. The compiler of the build tells the machine and
+the programs use only glibc's own name, __environ. The compiler of the build names the machine and
 has the standard library for it, also if it is a cross compiler.
 """
 
@@ -20,11 +20,11 @@ def link_line(build, program):
     """Returns the compiler, and the objects and archives on a program's link line, in order."""
     command = ['ninja', '-C', build, '-t', 'commands', f'bin/{program}']
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    words = shlex.split(lines.splitlines()[-1])
-    found = [word for word in words if word.endswith(('.o', '.a'))]
-    if not found or words[words.index('-o') + 1] != f'bin/{program}':
+    args = shlex.split(lines.splitlines()[-1])
+    found = [arg for arg in args if arg.endswith(('.o', '.a'))]
+    if not found or args[args.index('-o') + 1] != f'bin/{program}':
         raise SystemExit(f'{build} has no link line of {program}; is it a build by Ninja?')
-    compiler = words[words.index('&&') + 1]  # `: && COMPILER ... && :`
+    compiler = args[args.index('&&') + 1]  # `: && COMPILER ... && :`
     return compiler, found
 
 

@@ -103,7 +103,7 @@ class Client:
             self.process.stdin.write(json.dumps({'op': op, **fields}).encode() + b'\n')
             self.process.stdin.flush()
         except (BrokenPipeError, ValueError):
-            pass  # it has ended, and its last event says why
+            pass  # it has ended, and its last event has the reason
 
     def next_round(self):
         event = self.rounds.get()

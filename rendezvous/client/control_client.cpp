@@ -138,8 +138,8 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
                             });
   }
 
-  // A handshake that fails proves nothing about the coordinator: whoever listens there may have
-  // caused it. So the client tries again, and tells the user at once.
+  // A handshake that fails proves nothing about the coordinator: another program that listens
+  // there may have caused it. So the client tries again, and warns the user at once.
   void on_insecure(const std::string& why) {
     warn_insecure(why);
     runner_.run(&ReconnectPolicy::on_connect_failed, "no TLS: " + why, std::vector<Endpoint>());
@@ -150,11 +150,11 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
   void warn_insecure(const std::string& why) {
     std::string text = to_string(core_.target()) + ": " + why;
     const Instant now = boot_now();
-    const bool is_due = !told_insecure_at_ || now - *told_insecure_at_ >= limits::kHelloTimeout;
-    if (told_insecure_ == text || !is_due) return;
+    const bool is_due = !insecure_warned_at_ || now - *insecure_warned_at_ >= limits::kHelloTimeout;
+    if (insecure_warning_ == text || !is_due) return;
     log::warning("no TLS with the coordinator at " + text);
-    told_insecure_ = std::move(text);
-    told_insecure_at_ = now;
+    insecure_warning_ = std::move(text);
+    insecure_warned_at_ = now;
   }
 
   void on_ready(Connector::Outcome outcome) {
@@ -177,9 +177,9 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
             return;
           }
           self->take_bytes(std::span(self->chunk_).first(size));
-          const bool goes_on = self->take_messages() && self->socket_.get() == current;
-          if (goes_on && self->has_tls_failed()) return self->on_tls_failed();
-          if (goes_on) self->read();
+          const bool continues = self->take_messages() && self->socket_.get() == current;
+          if (continues && self->has_tls_failed()) return self->on_tls_failed();
+          if (continues) self->read();
         });
   }
 
@@ -193,7 +193,7 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
 
   bool has_tls_failed() const { return tls_ && tls_->state() == TlsStream::State::Failed; }
 
-  // Such as a certificate that the coordinator refuses, which it says only after the handshake.
+  // Such as a certificate that the coordinator refuses, which it reports only after the handshake.
   void on_tls_failed() {
     const std::string why = tls_->why();
     warn_insecure(why);
@@ -271,7 +271,7 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
     if (!socket_) return;
     error_code ignored;
     if (is_reset) socket_->set_option(asio::socket_base::linger(true, 0), ignored);
-    if (!is_reset && tls_) say_goodbye();
+    if (!is_reset && tls_) shut_down_tls();
     if (!is_reset) socket_->shutdown(tcp::socket::shutdown_send, ignored);
     socket_->close(ignored);
     socket_.reset();
@@ -282,7 +282,7 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
   }
 
   // What the peer must know, it knows by now; it also takes a FIN without this.
-  void say_goodbye() {
+  void shut_down_tls() {
     tls_->end_output();
     const std::string last = tls_->take_output();
     ::send(socket_->native_handle(), last.data(), last.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -307,8 +307,8 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
   std::unique_ptr<tcp::socket> socket_;
   std::shared_ptr<TlsHandshake> handshake_;
   std::unique_ptr<TlsStream> tls_;  // of socket_
-  std::string told_insecure_;       // the last warning about TLS
-  std::optional<Instant> told_insecure_at_;
+  std::string insecure_warning_;    // the last warning about TLS
+  std::optional<Instant> insecure_warned_at_;
   Endpoint last_target_;  // of the last connection
   Endpoint last_peer_;    // its numeric address
 

@@ -64,8 +64,8 @@ class ControlClient {
   // Drops the message while disconnected.
   void send(const control::AgentMessage& message);
 
-  // Closes for good after the sent messages, with FIN or a reset. `on_gone` follows when the bytes
-  // are sent or cannot be sent.
+  // Closes permanently after the sent messages, with FIN or a reset. `on_gone` follows when the
+  // bytes are sent or cannot be sent.
   void close(bool is_reset, std::function<void()> on_gone);
 
   // Resets the connection, if any, and makes another, to the same endpoint or to the next one.

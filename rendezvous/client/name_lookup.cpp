@@ -81,7 +81,7 @@ std::shared_ptr<NameLookup> NameLookup::start(asio::io_context& loop, const Endp
   const auto way = asio::use_service<WayService>(static_cast<asio::execution_context&>(loop)).way;
   const auto fail = [&loop, weak](const std::string& why) {
     asio::post(loop, [weak, why] {
-      if (auto self = weak.lock()) self->tell({}, why);
+      if (auto self = weak.lock()) self->report({}, why);
     });
   };
   if (under_way().fetch_add(1) >= limits::kLookupsUnderWay) {
@@ -96,7 +96,7 @@ std::shared_ptr<NameLookup> NameLookup::start(asio::io_context& loop, const Endp
     const std::lock_guard lock(way->mutex);
     if (way->loop == nullptr) return;
     asio::post(*way->loop, [weak, addresses = std::move(addresses), why] {
-      if (auto self = weak.lock()) self->tell(addresses, why);
+      if (auto self = weak.lock()) self->report(addresses, why);
     });
   });
   if (!started) {
@@ -106,7 +106,7 @@ std::shared_ptr<NameLookup> NameLookup::start(asio::io_context& loop, const Endp
   return made;
 }
 
-void NameLookup::tell(Addresses addresses, const std::string& why) {
+void NameLookup::report(Addresses addresses, const std::string& why) {
   if (Callback callback = std::exchange(callback_, nullptr)) callback(std::move(addresses), why);
 }
 

@@ -27,7 +27,7 @@ class NameLookup : public std::enable_shared_from_this<NameLookup> {
   explicit NameLookup(Callback callback);  // use start()
 
  private:
-  void tell(Addresses addresses, const std::string& why);
+  void report(Addresses addresses, const std::string& why);
 
   Callback callback_;
 };

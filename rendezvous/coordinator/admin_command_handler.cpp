@@ -32,7 +32,7 @@ Result<const Node*> find_node(const std::string& name, const AdminCommandHandler
   }
   return refuse((found.empty()
                      ? "no node of the job is called '" + name + "'; there is: "
-                     : "several nodes are called '" + name + "'; say which by its group rank: ") +
+                     : "several nodes are called '" + name + "'; choose one by its group rank: ") +
                 text::join(all, ", "));
 }
 
@@ -117,7 +117,7 @@ Result<AdminCommandHandler::Outcome> AdminCommandHandler::exclude(
   if (!host) return host.error();
   if (job_spec_.has_fixed_ranks) {
     return refuse(
-        "the ranks of a static job are fixed to its nodes, so it cannot go on without one");
+        "the ranks of a static job are fixed to its nodes, so it cannot continue without one");
   }
   if (job.hosts.is_excluded(*host)) return refuse(*host + " is excluded already");
   const std::string reason = command.reason.empty() ? "" : ": " + command.reason;

@@ -40,7 +40,7 @@ class AdminCommandHandler {
   // `by`: where the operator is, for people.
   Result<Outcome> carry_out(const control::AdminCommand& command, const std::string& by,
                             const JobView& job, Effects& effects);
-  // The job goes on from a round of another coordinator.
+  // The job continues from a round of another coordinator.
   void restore(const control::RankAssignment& assignment) {
     restarts_ = assignment.admin_restarts;
     wanted_nodes_ = assignment.wanted_nodes;

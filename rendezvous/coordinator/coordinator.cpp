@@ -35,9 +35,9 @@ void Coordinator::refuse_other_job(SessionId session, const std::string& only,
   cpprun::refuse(effects, session, control::Refused{why, {}, true});
 }
 
-void Coordinator::on_message(Instant now, SessionId id, control::AgentMessage said,
+void Coordinator::on_message(Instant now, SessionId id, control::AgentMessage received,
                              Effects& effects) {
-  const control::AgentMessage message = control::sanitize(std::move(said));
+  const control::AgentMessage message = control::sanitize(std::move(received));
   auto it = sessions_.find(id);
   if (it == sessions_.end()) return;  // closed meanwhile
   Session& session = it->second;
@@ -54,7 +54,7 @@ void Coordinator::on_message(Instant now, SessionId id, control::AgentMessage sa
   } else if (const auto* facts = std::get_if<control::Register>(&message)) {
     on_register(now, id, session, *facts, effects);
   } else if (!session.is_registered) {
-    refuse(id, "an agent must register before it says anything else", effects);
+    refuse(id, "an agent must register before it sends anything else", effects);
   } else if (session.is_of_ended_job) {
     if (std::holds_alternative<control::Ack>(message)) effects.push_back(Send{id, control::Bye{}});
   } else if (auto job = jobs_.find(session.hello->run_id);
@@ -104,7 +104,7 @@ void Coordinator::on_register(Instant now, SessionId id, Session& session,
     return;
   }
   if (!is_proven(*session.hello)) {
-    refuse(id, "it shows no key for the node id that it says", effects);
+    refuse(id, "it shows no key for its node id", effects);
     return;
   }
   if (!is_sane(message)) {
@@ -165,11 +165,11 @@ void Coordinator::on_announce_leader(SessionId id, const Session& session,
   } else {
     log_warning(effects, "two_jobs",
                 "job '" + run_id + "' is led from here and from " + message.address +
-                    " too: agents of it were started anew while others went on");
+                    " too: agents of it were started anew while others continued");
   }
 }
 
-// A stranger could lead agents astray: only members know the key of the job.
+// Another program could redirect agents to an address of its own: only members know the job's key.
 bool Coordinator::is_believed(const std::string& run_id,
                               const control::AnnounceLeader& message) const {
   if (!options_.is_leader_of) return true;
@@ -184,7 +184,7 @@ bool Coordinator::redirect_if_led_elsewhere(SessionId id, const std::string& run
   auto it = remote_leaders_.find(run_id);
   if (it == remote_leaders_.end() || !it->second.is_believed) return false;
   auto job = jobs_.find(run_id);
-  if (job != jobs_.end() && !job->second->is_over()) return false;  // both jobs go on
+  if (job != jobs_.end() && !job->second->is_over()) return false;  // both jobs continue
   effects.push_back(Send{id, it->second.where});
   return true;
 }
@@ -231,7 +231,7 @@ const control::PersistedJobState* Coordinator::ended_job() const {
 }
 
 // The result that the persisted state has for this agent of the ended job, if the next job with its
-// run id has begun. That job would take the agent for one of its own that goes on.
+// run id has begun. That job would take the agent for one of its own that continues.
 const control::JobResult* Coordinator::missed_result(const std::string& run_id,
                                                      const control::Register& message) const {
   const control::PersistedJobState* state = ended_job();
@@ -295,9 +295,9 @@ Job* Coordinator::job_for(const std::string& run_id, const control::Register& me
   }
   if (it != jobs_.end()) {
     // Agents of an ended job get its result; other agents begin a new job.
-    const bool goes_on =
+    const bool continues =
         options_.leader_lease && !it->second->has_job_result() && !it->second->is_shutting_down();
-    if (!it->second->is_over() || goes_on || it->second->has_led(message)) {
+    if (!it->second->is_over() || continues || it->second->has_led(message)) {
       return it->second.get();
     }
     jobs_.erase(it);
@@ -378,7 +378,8 @@ void Coordinator::on_store_port(Instant now, const std::string& run_id, int64_t 
 void Coordinator::forget_if_over(const std::string& run_id, Effects& effects) {
   auto it = jobs_.find(run_id);
   if (it == jobs_.end() || !it->second->is_over()) return;
-  // Under a leader lease the job goes on with the next agent, as under the next coordinator (R18).
+  // Under a leader lease the job continues with the next agent, as under the next coordinator
+  // (R18).
   const bool is_at_an_end = it->second->has_job_result() || it->second->is_shutting_down();
   if (options_.leader_lease && !is_at_an_end) return;
   // An ended job is kept for nodes that were disconnected when its result was sent.

@@ -68,7 +68,7 @@ class Coordinator {
   Coordinator(const Coordinator&) = delete;  // its jobs refer to it
 
   void on_connected(SessionId session, SessionAddresses facts);
-  void on_message(Instant now, SessionId session, control::AgentMessage said, Effects& effects);
+  void on_message(Instant now, SessionId session, control::AgentMessage received, Effects& effects);
   void on_closed(Instant now, SessionId session, Job::Ending how, Effects& effects);
   // The answer to WantStorePort; 0 if no port could be opened.
   void on_store_port(Instant now, const std::string& run_id, int64_t port, Effects& effects);

@@ -71,7 +71,7 @@ inline void log_warning(Effects& effects, std::string event, std::string text) {
   effects.push_back(LogEvent{LogEvent::Level::Warning, std::move(event), std::move(text)});
 }
 
-// Tells an agent why the coordinator refuses it, and closes its connection.
+// Sends an agent the reason for which the coordinator refuses it, and closes its connection.
 inline void refuse(Effects& effects, SessionId session, control::Refused refusal) {
   effects.push_back(Send{session, std::move(refusal)});
   effects.emplace_back(Close{session, false});

@@ -136,7 +136,7 @@ void Election::follow(Instant now, const KeyValue& key, Effects& effects) {
   if (followed_revision_ == key.create_revision) return;
   Result<control::Leader> leader = control::decode_leader(key.value);
   if (!leader) {
-    return report_trouble("who leads can't be read from " + control::leader_key(options_.run_id) +
+    return report_trouble("the leader can't be read from " + control::leader_key(options_.run_id) +
                               ": " + leader.error().text,
                           effects);
   }

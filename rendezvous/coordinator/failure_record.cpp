@@ -24,7 +24,7 @@ RootCause FailureRecord::root_cause_of(const Node& node, const control::Failed& 
     why = "a worker could not be started on " + node.id.name +
           (message.why.empty() ? "" : ": " + message.why);
   } else if (!message.why.empty()) {
-    why = message.why + ", says " + node.id.name;
+    why = message.why + ", reported by " + node.id.name;
   }
   return RootCause{node.id.name, message.end, why};
 }

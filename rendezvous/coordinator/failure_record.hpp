@@ -35,7 +35,7 @@ class FailureRecord {
 
   // A round begins: the failures of the last one count no more.
   void begin_round() { clocks_.clear(); }
-  // The job goes on from a newer round than the one whose failures were recorded.
+  // The job continues from a newer round than the one whose failures were recorded.
   void restart();
 
   // The root cause that `node` reports.
@@ -53,7 +53,7 @@ class FailureRecord {
                           RestartBudgets& budgets);
   // Of the current round; nullptr: no worker has failed.
   const RootCause* root_cause() const;
-  // The job goes on without the host of the root cause, which explains all failures of the round.
+  // The job continues without the host of the root cause, which explains all failures of the round.
   // Before end_round().
   void pardon(RoundNumber round);
   // All nodes have reported: finds the root cause, counts equal failures in a row, and keeps in

@@ -1,5 +1,5 @@
 // FaultQuota: how often each fault of a job's fault plan was injected, so that no fault comes more
-// often than the plan says, on whichever node and after whichever restart.
+// often than the plan allows, on whichever node and after whichever restart.
 //
 // A core: no I/O. The agents know the plan; here its faults are numbers. The counts outlive this
 // coordinator: agents bring theirs when they register.
@@ -37,8 +37,8 @@ class FaultQuota {
     return permit;
   }
 
-  // The other nodes hear of a permitted fault before it is injected: it may kill this very process,
-  // and the next coordinator must count it.
+  // The other nodes learn of a permitted fault before it is injected: it may kill this very
+  // process, and the next coordinator must count it.
   void answer(const Node& asker, const control::FaultPermitRequest& request, const NodeTable& nodes,
               Effects& effects) {
     control::FaultPermit answer = permit(request);

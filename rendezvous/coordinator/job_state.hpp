@@ -38,7 +38,7 @@ struct JobState {
   std::vector<control::RankAssignment> assign(const std::vector<Node*>& ranked,
                                               const control::JobSpec& job_spec, int64_t store_port,
                                               const NodeTable& nodes, bool is_led_by_standby);
-  // The job goes on from the round of this assignment.
+  // The job continues from the round of this assignment.
   void restore(const control::RankAssignment& assignment);
   // Without the job's result.
   control::PersistedJobState to_persist() const;

@@ -37,7 +37,7 @@ class NodeTable {
   void disconnect_all(Effects& effects);
   // The same for the nodes that have reported no rank assignment with this key.
   void disconnect_without(const std::string& job_key, Effects& effects);
-  // Tells all nodes where the job is led from, and forgets them.
+  // Sends all nodes the address of the job's leader, and forgets them.
   void redirect_all(const control::Redirect& to, Effects& effects);
   // The node has changed: it enters ready() or leaves it.
   void update_ready(const Node& node);

@@ -136,7 +136,7 @@ control::RankAssignment assignment_of(const control::PersistedJobState& state,
 
 // Standbys count terms by ones, so the step keeps clear of theirs. The remainder of `own` makes it
 // unlikely that two starts choose the same term. Both are small: a clock that is right again soon
-// says more.
+// exceeds them.
 Term next_term_after(Term seen, Term own) {
   constexpr int64_t kStride = 1'000;  // milliseconds
   return Term(seen.value + kStride + own.value % kStride);

@@ -57,7 +57,7 @@ class Recovery {
   // The outcome, reported by a member of the job and confirmed by another: both have shown the key
   // that only members know (R10). nullptr: none.
   const control::JobResult* result() const;
-  // An outcome is reported that no other node confirms. Its reporter may be a stranger.
+  // An outcome is reported that no other node confirms. Its reporter may be no member.
   bool is_result_unconfirmed() const;
   bool must_stop() const { return must_stop_; }
   // Members of newest() are missing, and no drain or admin command has ended that round: a member

@@ -122,7 +122,7 @@ Status check_registration(const NodeTable& nodes, const control::Hello& hello,
                    "; start all agents with the same value");
   }
   if (known != nullptr && hello.token != known->key) {
-    return refusal("another agent has the node id that it says, and this one shows another key");
+    return refusal("another agent has its node id, and this one shows another key");
   }
   if (known != nullptr && hello.connection <= known->connection) {
     return refusal("an agent with the same identity is connected already");

@@ -80,9 +80,9 @@ class RestartBudgets {
   // What `round` has cost.
   control::RestartCharge charged(RoundNumber round) const;
 
-  // For rank assignments; empty: --max-restarts alone says all.
+  // For rank assignments; empty: --max-restarts is the only budget.
   std::optional<control::ClassBudgets> by_class() const;
-  // The job goes on from a round of another coordinator.
+  // The job continues from a round of another coordinator.
   void restore(const control::RankAssignment& assignment);
   // An agent knows of so many restarts, perhaps more than this coordinator.
   void learn(const control::RankAssignment& assignment);

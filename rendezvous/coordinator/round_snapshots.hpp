@@ -29,7 +29,7 @@ class RoundSnapshots {
   // nodes that were in no round yet. Requires: choose() for the same round.
   void add_replicas(const std::vector<Node*>& ranked, const std::vector<bool>& are_new,
                     std::vector<control::RankAssignment>& assignments) const;
-  // The job goes on from a round of another coordinator.
+  // The job continues from a round of another coordinator.
   void restore(const control::RankAssignment& assignment);
   void set_fetched(bool is_fetched) { is_fetched_ = is_fetched; }
 

@@ -22,7 +22,7 @@ class StandbyChoice {
   // A round forms: chooses its standby and writes it, and the host's rank, into the assignments.
   void choose(const std::vector<Node*>& ranked, const NodeTable& nodes, bool is_led_by_standby,
               std::vector<control::RankAssignment>& assignments);
-  // The job goes on from this round of another coordinator.
+  // The job continues from this round of another coordinator.
   void restore(const control::RankAssignment& assignment) { standby_ = assignment.standby; }
   // The recovery is over. `has_taken_over`: this coordinator was the standby.
   void on_recovered(const control::RankAssignment& newest, bool has_taken_over);

@@ -99,7 +99,7 @@ std::string what_follows(int64_t usable, const control::JobSpec& job_spec, size_
            " of at least " + std::to_string(job_spec.min_nodes) + ")";
   }
   if (usable >= static_cast<int64_t>(members)) return "a spare takes its place";
-  return "no spare is here, and the job goes on with " +
+  return "no spare is here, and the job continues with " +
          text::count(static_cast<size_t>(usable), "node");
 }
 

@@ -33,7 +33,7 @@ std::string why_left_out(const Node& node, const HostLedger& hosts);
 // round; `members`: of the last one.
 std::string what_follows(int64_t usable, const control::JobSpec& job_spec, size_t members);
 
-// Tells an unwanted node that it is refused.
+// Sends an unwanted node a refusal.
 void refuse_unwanted(const Node& node, const std::string& why, const Round& round,
                      const NodeTable& nodes, Effects& effects);
 

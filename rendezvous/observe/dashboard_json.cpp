@@ -153,13 +153,13 @@ json to_json(const StepPoint& point) {
 
 // The reason if there are no lines to show; otherwise empty.
 std::string why_no_lines(const Job& job, const std::optional<RankLocation>& place,
-                         const control::LogLines* told) {
+                         const control::LogLines* lines) {
   if (!place) return "no node has this rank now";
   if (!place->node->is_connected()) return "its node is out of touch";
   if (!place->node->facts.reports_log_lines)
-    return "the agent of its node is older and tells no lines";
-  if (told == nullptr || told->round != job.round()) return "waiting for its node";
-  if (!told->has_files) return "this job keeps no log files; start it with --log-dir DIR --tee 3";
+    return "the agent of its node is older and sends no lines";
+  if (lines == nullptr || lines->round != job.round()) return "waiting for its node";
+  if (!lines->has_files) return "this job keeps no log files; start it with --log-dir DIR --tee 3";
   return "";
 }
 
@@ -176,12 +176,12 @@ std::string dashboard_state(const Coordinator& coordinator, const HistoryRecorde
 std::string dashboard_progress(const Coordinator& coordinator) {
   json jobs = json::object();
   for (const auto& [run_id, job] : coordinator.jobs()) {
-    const RankProgress& told = job->progress();
-    if (told.round == RoundNumber()) continue;
-    jobs[run_id] = {{"round", told.round.value},
-                    {"at_ms", ms(told.at)},
-                    {"steps", told.steps},
-                    {"step_us", told.step_us}};
+    const RankProgress& progress = job->progress();
+    if (progress.round == RoundNumber()) continue;
+    jobs[run_id] = {{"round", progress.round.value},
+                    {"at_ms", ms(progress.at)},
+                    {"steps", progress.steps},
+                    {"step_us", progress.step_us}};
   }
   return dump_json(json{{"jobs", jobs}});
 }
@@ -213,13 +213,13 @@ std::string dashboard_lines(const Coordinator& coordinator, const JobRank& wante
   }
   const Job& job = *found->second;
   const std::optional<RankLocation> place = place_of(wanted.rank, job.assignments(), job.nodes());
-  const control::LogLines* told = place ? place->node->lines_of(place->local_rank) : nullptr;
+  const control::LogLines* lines = place ? place->node->lines_of(place->local_rank) : nullptr;
   object["round"] = job.round().value;
   if (place) object["node"] = place->node->id.name;
-  object["why"] = why_no_lines(job, place, told);
-  const bool is_told = told != nullptr && object["why"] == "";
-  object["out"] = is_told ? json(told->out) : json::array();
-  object["err"] = is_told ? json(told->err) : json::array();
+  object["why"] = why_no_lines(job, place, lines);
+  const bool has_lines = lines != nullptr && object["why"] == "";
+  object["out"] = has_lines ? json(lines->out) : json::array();
+  object["err"] = has_lines ? json(lines->err) : json::array();
   return dump_json(object);
 }
 

@@ -220,7 +220,8 @@ void JobPage::goodput() {
     }
   });
   gauge("cpprun_job_submissions",
-        "How often the job was submitted, as far as --state-dir tells. Its times are those of all.",
+        "How often the job was submitted, as far as --state-dir records it. Its times are those of "
+        "all.",
         [](const Job& job) {
           const std::optional<Goodput> goodput = goodput_of(job);
           return goodput ? goodput->submissions : 1;

@@ -77,7 +77,7 @@ void Text::family(std::string_view name, std::string_view kind, std::string_view
                                   : kind == "info"  ? without(name, "_info")
                                                     : name;
   // A gauge cpprun_x forbids a counter family cpprun_x. The names of series stay, so that queries
-  // hold for both formats; then the type is not told.
+  // hold for both formats; then the type is unknown.
   if (families_.insert(std::string(family)).second) return describe(family, kind, help);
   families_.insert(std::string(name));
   describe(name, "unknown", help);

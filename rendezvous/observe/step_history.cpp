@@ -13,18 +13,18 @@ bool StepPoint::is_same_as(const StepPoint& other) const {
          slowest_rank == other.slowest_rank;
 }
 
-StepPoint point_of(const RankProgress& told) {
+StepPoint point_of(const RankProgress& progress) {
   StepPoint point;
-  point.at = told.at;
-  point.round = told.round;
-  for (const int64_t step : told.steps) {
+  point.at = progress.at;
+  point.round = progress.round;
+  for (const int64_t step : progress.steps) {
     if (step < 0) continue;
     point.step = std::max(point.step, step);
     point.last = point.last < 0 ? step : std::min(point.last, step);
   }
   std::vector<int64_t> known;
-  for (size_t rank = 0; rank < told.step_us.size(); ++rank) {
-    const int64_t took = told.step_us[rank];
+  for (size_t rank = 0; rank < progress.step_us.size(); ++rank) {
+    const int64_t took = progress.step_us[rank];
     if (took <= 0) continue;
     known.push_back(took);
     if (point.slowest_us && took <= *point.slowest_us) continue;

@@ -29,7 +29,7 @@ struct StepPoint {
   // Equal except for the time.
   bool is_same_as(const StepPoint& other) const;
 };
-StepPoint point_of(const RankProgress& told);
+StepPoint point_of(const RankProgress& progress);
 
 class StepHistory {
  public:

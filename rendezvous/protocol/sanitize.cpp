@@ -10,11 +10,11 @@
 namespace cpprun::control {
 namespace {
 
-std::string reason(const std::string& said) {
-  return text::cut(text::printable(said), limits::kReasonBytes);
+std::string reason(const std::string& raw) {
+  return text::cut(text::printable(raw), limits::kReasonBytes);
 }
 // An address or the name of a host.
-std::string name(const std::string& said) { return text::one_line(said, limits::kNameBytes); }
+std::string name(const std::string& raw) { return text::one_line(raw, limits::kNameBytes); }
 
 template <class Message>
 void make_plain(Message&) {}  // no text for people
@@ -39,7 +39,7 @@ void make_plain(HostRecords& message) {
 
 void make_plain(Register& message) {
   // The coordinator refuses those that are too long.
-  const auto clean = [](std::string& said) { said = text::one_line(said, said.size()); };
+  const auto clean = [](std::string& raw) { raw = text::one_line(raw, raw.size()); };
   clean(message.role);
   clean(message.local_addr);
   clean(message.job_spec.master_addr);

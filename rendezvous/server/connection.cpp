@@ -258,7 +258,7 @@ void TcpConnection::note_incomplete() {
   host_.on_incomplete(*this);
 }
 
-void TcpConnection::drop_stalled() { drop("its command does not go on" + described_input()); }
+void TcpConnection::drop_stalled() { drop("its command does not continue" + described_input()); }
 
 // " (SET of key 'name', 1234 bytes)".
 std::string TcpConnection::described_input() const {
@@ -284,7 +284,7 @@ void TcpConnection::settle() {
   if (!is_waiting_writable_) flush();
   if (state_ == State::Dead) return;
   // One reply may exceed the limit, but nothing may be queued on top of it. A session that stopped
-  // for this reason goes on when the peer has read.
+  // for this reason continues when the peer has read.
   bool is_over = out_.size() > host_.outbox_limit();
   bool has_grown = backlog_ > host_.outbox_limit() && out_.size() > backlog_;
   if (is_over && has_grown) return drop_slow_consumer();

@@ -117,7 +117,7 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   }
   // Of an incomplete command: when its last byte came.
   std::chrono::steady_clock::time_point last_input() const { return last_input_; }
-  // Ends the connection of a peer whose command does not go on.
+  // Ends the connection of a peer whose command does not continue.
   void drop_stalled();
   // Before a large copy into reply(). False: the server's memory budget has no room, and the
   // connection ends.

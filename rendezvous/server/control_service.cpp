@@ -169,11 +169,11 @@ struct ControlService::Impl {
     carry_out(Send{session, control::Challenge{*nonce, order.id}});
   }
 
-  void answer(SessionId session, control::AdminReply said) {
-    if (!said.is_done) {
-      log_refusal("refused an admin command from " + address_of(session) + ": " + said.text);
+  void answer(SessionId session, control::AdminReply reply) {
+    if (!reply.is_done) {
+      log_refusal("refused an admin command from " + address_of(session) + ": " + reply.text);
     }
-    carry_out(Send{session, std::move(said)});
+    carry_out(Send{session, std::move(reply)});
   }
 
   Status may_do(Instant now, SessionId session, const std::string& peer,
@@ -297,7 +297,7 @@ struct ControlService::Impl {
 
   void carry_out(const LogEvent& effect) {
     if (effect.level == LogEvent::Level::Debug) return log::debug(effect.text);
-    // These follow from what strangers do, too: any node may register, and fall silent.
+    // Foreign clients can cause these, too: any node may register, and fall silent.
     constexpr std::array kOfPeers = {"refused", "full", "node_lost", "two_jobs"};
     const bool is_of_peer =
         std::find(kOfPeers.begin(), kOfPeers.end(), effect.event) != kOfPeers.end();

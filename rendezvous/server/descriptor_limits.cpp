@@ -20,8 +20,8 @@ size_t connections_within_limit(size_t wanted) {
 }
 
 void log_out_of_descriptors() {
-  static bool is_said = false;
-  if (std::exchange(is_said, true)) return;
+  static bool is_logged = false;
+  if (std::exchange(is_logged, true)) return;
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
   const std::string enough = std::to_string(limits::kConnections);

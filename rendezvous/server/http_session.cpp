@@ -26,7 +26,7 @@ std::string render(const HttpResponse& answer, bool has_body) {
   std::string out = "HTTP/1.1 " + std::to_string(answer.status) + " ";
   out.append(reason.data(), reason.size());
   out += "\r\nContent-Type: " + answer.type;
-  if (!answer.goes_on) out += "\r\nContent-Length: " + std::to_string(answer.body.size());
+  if (!answer.is_stream) out += "\r\nContent-Length: " + std::to_string(answer.body.size());
   if (answer.status == 405) out += "\r\nAllow: GET, HEAD";
   out += kCaution + answer.headers + "\r\n";
   if (has_body) out += answer.body;
@@ -44,22 +44,22 @@ size_t HttpSession::on_bytes(std::span<const uint8_t> bytes) {
     return 0;
   }
   bool has_body = true;
-  HttpResponse said = end == std::string_view::npos ? plain(431, "the header is too long\n")
-                                                    : answer(text.substr(0, end + 4), has_body);
-  if (said.goes_on && has_body) {
-    begin_stream(said);
+  HttpResponse response = end == std::string_view::npos ? plain(431, "the header is too long\n")
+                                                        : answer(text.substr(0, end + 4), has_body);
+  if (response.is_stream && has_body) {
+    begin_stream(response);
   } else {
-    connection_.send(render(said, has_body));
+    connection_.send(render(response, has_body));
     connection_.close();
   }
   return bytes.size();
 }
 
-void HttpSession::begin_stream(const HttpResponse& said) {
-  is_stream_ = pages_.stream_began(connection_, said.topic);
+void HttpSession::begin_stream(const HttpResponse& response) {
+  is_stream_ = pages_.stream_began(connection_, response.topic);
   if (is_stream_) {
     wants_ = 1;
-    connection_.send(render(said, true));
+    connection_.send(render(response, true));
     return;
   }
   connection_.send(render(plain(503, "too many read events here already\n"), true));

@@ -15,9 +15,9 @@ struct HttpResponse {
   int status = 404;
   std::string type = "text/plain; charset=utf-8";
   std::string body = "not found\n";
-  std::string headers{};  // further header lines, each with CRLF
-  bool goes_on = false;   // streams: EventStreams takes over the connection
-  std::string topic{};    // the private topic of the stream, if any
+  std::string headers{};   // further header lines, each with CRLF
+  bool is_stream = false;  // streams: EventStreams takes over the connection
+  std::string topic{};     // the private topic of the stream, if any
 };
 
 struct HttpRequest {
@@ -48,7 +48,7 @@ class HttpSession final : public Session {
   void on_closed(CloseKind) override;
 
  private:
-  void begin_stream(const HttpResponse& said);
+  void begin_stream(const HttpResponse& response);
   HttpResponse answer(std::string_view request, bool& has_body);
 
   Connection& connection_;

@@ -15,9 +15,9 @@ class LogRateLimiter {
  public:
   // True if `text` may be logged now; then it counts as logged.
   bool may_log(Instant now, const std::string& text) {
-    std::erase_if(said_,
+    std::erase_if(logged_,
                   [&](const auto& e) { return now - e.second >= limits::kRepeatLogInterval; });
-    return said_.size() < limits::kLogTextsKept && said_.try_emplace(text, now).second;
+    return logged_.size() < limits::kLogTextsKept && logged_.try_emplace(text, now).second;
   }
 
   // Of lines that may repeat, at most limits::kCoordinatorLogLines a minute.
@@ -32,8 +32,8 @@ class LogRateLimiter {
   }
 
  private:
-  std::map<std::string, Instant> said_;  // time of the last log line
-  Instant begun_;                        // of the minute in which lines_ are counted
+  std::map<std::string, Instant> logged_;  // time of the last log line
+  Instant begun_;                          // of the minute in which lines_ are counted
   size_t lines_ = 0;
 };
 

@@ -491,7 +491,7 @@ std::string Server::Impl::metrics(prometheus::Format format) const {
   one("cpprun_connections", "gauge", "Open connections.", table_.size());
   one("cpprun_connections_total", "counter", "Connections accepted.", accepted_);
   one("cpprun_connections_dropped_total", "counter",
-      "Connections closed because they said nothing in time or came when there was no room.",
+      "Connections closed because they sent nothing in time or came when there was no room.",
       dropped_);
   size_t keys = 0;
   size_t waits = 0;

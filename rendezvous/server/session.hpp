@@ -67,7 +67,7 @@ class Session {
   // An exception that leaves on_bytes() harms this session alone, and the server ends it. False: it
   // harms a state that others share, and the exception leaves the loop.
   virtual bool is_isolated() const { return true; }
-  // The incomplete command at the start of `bytes`, for the log; "" if there is nothing to say.
+  // The incomplete command at the start of `bytes`, for the log; "" if there is none.
   virtual std::string describe(std::span<const uint8_t> bytes) const {
     static_cast<void>(bytes);
     return "";

@@ -70,8 +70,12 @@ std::string StoreSession::describe(std::span<const uint8_t> bytes) const {
 void StoreSession::on_closed(CloseKind) { store_->session_closed(connection_.id(), sink_); }
 
 RejectingSession::RejectingSession(Connection& connection, tcpstore::Dialect dialect,
-                                   const tcpstore::Limits& limits, PeerLog& peer_log, bool says_why)
-    : connection_(connection), parser_(dialect, limits), peer_log_(peer_log), says_why_(says_why) {}
+                                   const tcpstore::Limits& limits, PeerLog& peer_log,
+                                   bool logs_reason)
+    : connection_(connection),
+      parser_(dialect, limits),
+      peer_log_(peer_log),
+      logs_reason_(logs_reason) {}
 
 size_t RejectingSession::on_bytes(std::span<const uint8_t> bytes) {
   size_t used = 0;
@@ -92,7 +96,7 @@ size_t RejectingSession::on_bytes(std::span<const uint8_t> bytes) {
       continue;
     }
     std::string peer = connection_.peer_address();
-    if (!says_why_) {
+    if (!logs_reason_) {
       connection_.close();
       return bytes.size();
     }

@@ -44,9 +44,9 @@ class StoreSession final : public Session {
 // minutes later.
 class RejectingSession final : public Session {
  public:
-  // `says_why`: false if the log has the reason already.
+  // `logs_reason`: false if the log has the reason already.
   RejectingSession(Connection& connection, tcpstore::Dialect dialect,
-                   const tcpstore::Limits& limits, PeerLog& peer_log, bool says_why);
+                   const tcpstore::Limits& limits, PeerLog& peer_log, bool logs_reason);
   size_t on_bytes(std::span<const uint8_t> bytes) override;
   size_t wants() const override { return wants_; }
   void on_closed(CloseKind) override {}
@@ -55,7 +55,7 @@ class RejectingSession final : public Session {
   Connection& connection_;
   tcpstore::Parser parser_;
   PeerLog& peer_log_;
-  const bool says_why_;
+  const bool logs_reason_;
   size_t wants_ = 1;
 };
 

@@ -1,8 +1,8 @@
 // MemoryBudget: how much memory the stores of one server and its connections may use together, so
 // that clients cannot use up the memory of the machine.
 //
-// It counts only; whoever needs memory asks has_room() first. The server, its connections and its
-// stores share it, and so does each value that a connection still has to send. Thread: the
+// It only counts; a caller asks has_room() before it takes memory. The server, its connections and
+// its stores share it, and so does each value that a connection still has to send. Thread: the
 // server's.
 #pragma once
 

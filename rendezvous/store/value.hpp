@@ -47,7 +47,7 @@ class Value {
   void assign(std::string_view bytes, const Budget& budget);
   // Shares a small value, too, without a copy, until it is assigned again.
   void share_now(const Budget& budget);
-  // Takes the bytes without a copy. Whoever made the memory has counted it.
+  // Takes the bytes without a copy. The caller that allocated the memory has counted it.
   void adopt(SharedBytes bytes);
   void append(std::string_view bytes, const Budget& budget);
   // Memory that append() needs beyond what the value has.

@@ -117,7 +117,7 @@ Result<Places> read_places(const Dict& storage_data) {
   return places;
 }
 
-// The text says what is wrong.
+// The text names the error.
 Result<DcpChunk> read_chunk(const Value& value, const Numbers& shape) {
   const auto offsets = size_of(value.find("offsets")), sizes = size_of(value.find("sizes"));
   if (!is_of_class(value, "ChunkStorageMetadata") || !offsets || !sizes) {
@@ -159,7 +159,7 @@ void toggle_corners(std::set<Numbers>& corners, const std::vector<size_t>& dimen
 // which elements an odd number of chunks have. So if only the tensor's own corners are left, each
 // element is in one chunk or more, and with as many elements in the chunks as in the tensor, in
 // one. Unlike a comparison of each chunk with each other one this takes linear time, whatever the
-// file says.
+// file contains.
 Status check_cover(const DcpTensor& tensor, int64_t numel) {
   int64_t seen = 0;
   for (const DcpChunk& chunk : tensor.chunks) {
@@ -225,7 +225,7 @@ Status place_chunks(const std::string& name, const Value* list, const Places& pl
   return {};
 }
 
-// The text says what is wrong.
+// The text names the error.
 Result<DcpTensor> read_tensor(const std::string& name, const Value& value, const Places& places) {
   const pickle::DtypeInfo* dtype = dtype_of(value.find("properties"));
   if (dtype == nullptr) return wrong("has no dtype");

@@ -1,9 +1,10 @@
 // The `.metadata` of a checkpoint of torch.distributed.checkpoint (DCP). Pure.
 //
-// It is a pickle that says of each tensor its dtype, its shape and the chunks that the ranks wrote,
-// and of each chunk its place in one of the files beside it. There, chunks are files of torch.save,
-// one behind the other; so are the objects that are no tensors. The bytes come from strangers: that
-// the chunks of a tensor cover it exactly, and every number, is checked before it is used.
+// It is a pickle that lists for each tensor its dtype, its shape and the chunks that the ranks
+// wrote, and for each chunk its place in one of the files beside it. There, chunks are files of
+// torch.save, one behind the other; so are the objects that are no tensors. The bytes are not
+// trusted: that the chunks of a tensor cover it exactly, and every number, is checked before it is
+// used.
 #pragma once
 
 #include <cstdint>

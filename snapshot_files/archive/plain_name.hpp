@@ -1,4 +1,4 @@
-// Names of files that a file from a stranger refers to. Pure.
+// Names of files that an untrusted file refers to. Pure.
 #pragma once
 
 #include <string_view>

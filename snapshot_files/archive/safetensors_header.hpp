@@ -2,7 +2,7 @@
 //
 // A file is eight bytes (the length of the header, little-endian), a JSON header with the dtype,
 // shape and position of each tensor, and the elements of all tensors in row-major order, without
-// gaps. Files come from strangers: every length and offset is checked before it is used.
+// gaps. Files are not trusted: every length and offset is checked before it is used.
 // https://huggingface.co/docs/safetensors
 #pragma once
 

@@ -27,9 +27,9 @@ Result<std::string> send_admin_command(const Endpoint& endpoint, const std::stri
   AdminConnection& connection = **opened;
   command.mac = hmac_of(token, control::admin_mac_input(connection.nonce(), command));
   if (Status sent = connection.send(command); !sent) return sent.error();
-  auto heard = connection.next();
-  if (!heard) return heard.error();
-  const auto* answer = std::get_if<control::AdminReply>(&*heard);
+  auto received = connection.next();
+  if (!received) return received.error();
+  const auto* answer = std::get_if<control::AdminReply>(&*received);
   if (answer == nullptr) return connection.not_expected();
   if (!answer->is_done) {
     return Error{ErrorKind::Refused, to_string(endpoint) + ": " + answer->text};

@@ -26,7 +26,7 @@ Result<std::vector<LocalJob>> agents_to_change(std::vector<LocalJob> all, const 
 // "job toy (train.py, pid 4711, 4 workers)". Requires: at least one agent. Pure.
 std::string job_text(const std::vector<LocalJob>& agents);
 
-// The same agents, after a note on stderr that says which job the command acts on. For a job
+// The same agents, after a note on stderr that names the job the command acts on. For a job
 // without name it asks on the terminal instead; without a terminal it refuses.
 Result<std::vector<LocalJob>> choose_job(const ChangeRequest& request);
 

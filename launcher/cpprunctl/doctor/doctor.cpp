@@ -137,7 +137,7 @@ class Doctor {
 };
 
 // The node that serves the store ends last: the others still read the result there.
-void say_bye(DoctorRendezvous& rendezvous, int64_t count) {
+void send_bye(DoctorRendezvous& rendezvous, int64_t count) {
   (void)rendezvous.publish(key("bye", rendezvous.number()), "1");
   if (!rendezvous.is_host()) return;
   const Instant until = boot_now() + limits::kDoctorPairTimeout;
@@ -170,14 +170,14 @@ Result<bool> run_doctors(const Endpoint& endpoint, const DoctorNodesOptions& opt
     const bool was_well = doctor::is_well(*findings);
     const Status published = (*rendezvous)->publish("end", was_well ? "well" : "not well");
     if (!published) return published.error();
-    say_bye(**rendezvous, options.count);
+    send_bye(**rendezvous, options.count);
     return was_well;
   }
   const Duration limit = 2 * limits::kDoctorPairTimeout * options.count;
   const std::optional<std::string> end = (*rendezvous)->await("end", limit);
-  say_bye(**rendezvous, options.count);
+  send_bye(**rendezvous, options.count);
   const std::string& first = doctor.facts().nodes.front().name;
-  if (!end) return Error{ErrorKind::System, first + ", which came first, has not told the end"};
+  if (!end) return Error{ErrorKind::System, first + ", which came first, has not reported the end"};
   if (format != FindingsFormat::Json)
     print("the findings stand at " + first + ", which came first\n");
   return *end == "well";

@@ -179,7 +179,7 @@ doctor::PairFacts measure_pair(const doctor::NodeCard& node) {
   doctor::PairFacts facts;
   facts.name_error = name_error_of(node);
   if (node.addresses.empty()) {
-    facts.error = "it has told no address";
+    facts.error = "it has published no address";
     return facts;
   }
   const Endpoint there{node.addresses.front(), static_cast<uint16_t>(node.port)};

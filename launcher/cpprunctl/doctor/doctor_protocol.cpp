@@ -14,9 +14,10 @@ namespace {
 
 using nlohmann::json;
 
-Error nonsense() {
-  return Error{ErrorKind::Protocol,
-               "a node says what no cpprunctl doctor says; use the same cpprun on all nodes"};
+Error bad_value() {
+  return Error{
+      ErrorKind::Protocol,
+      "a node has published what no cpprunctl doctor publishes; use the same cpprun on all nodes"};
 }
 
 json parsed(const std::string& text) {
@@ -54,7 +55,7 @@ std::string encode(const doctor::NodeCard& card) {
 
 Result<doctor::NodeCard> decode_card(const std::string& text) {
   const json object = parsed(text);
-  if (!object.is_object()) return nonsense();
+  if (!object.is_object()) return bad_value();
   doctor::NodeCard card{text_at(object, "name"),
                         text_at(object, "version"),
                         {},
@@ -63,9 +64,9 @@ Result<doctor::NodeCard> decode_card(const std::string& text) {
   const auto all = object.find("addresses");
   const bool has_addresses =
       all != object.end() && all->is_array() && all->size() <= limits::kAddressesPerNode;
-  if (!has_addresses || card.port < 1 || card.port > 65535) return nonsense();
+  if (!has_addresses || card.port < 1 || card.port > 65535) return bad_value();
   for (const json& one : *all) {
-    if (!one.is_string()) return nonsense();
+    if (!one.is_string()) return bad_value();
     card.addresses.push_back(one.get<std::string>());
   }
   return card;
@@ -87,16 +88,16 @@ std::string encode(const std::vector<doctor::PairFacts>& pairs) {
 
 Result<std::vector<doctor::PairFacts>> decode_pairs(const std::string& text, int64_t nodes) {
   const json all = parsed(text);
-  if (!all.is_array()) return nonsense();
+  if (!all.is_array()) return bad_value();
   std::vector<doctor::PairFacts> pairs;
   for (const json& one : all) {
-    if (!one.is_object()) return nonsense();
+    if (!one.is_object()) return bad_value();
     doctor::PairFacts pair{number_at(one, "from"),     number_at(one, "to"),
                            text_at(one, "error"),      text_at(one, "name_error"),
                            time_at(one, "latency_s"),  time_at(one, "clock_ahead_s"),
                            real_at(one, "bytes_per_s")};
     const bool is_sane = pair.from >= 0 && pair.from < nodes && pair.to >= 0 && pair.to < nodes;
-    if (!is_sane) return nonsense();
+    if (!is_sane) return bad_value();
     pairs.push_back(std::move(pair));
   }
   return pairs;

@@ -52,7 +52,7 @@ Result<std::vector<LocalJob>> agents_of(std::vector<LocalJob> all, const std::st
   for (const LocalJob& job : all) names.insert(job.view.run_id);
   if (names.empty()) {
     return Error{ErrorKind::BadValue,
-                 "no job of yours runs on this machine; --rdzv-endpoint HOST:PORT looks at one "
+                 "no job of yours runs on this machine; --rdzv-endpoint HOST:PORT reads one "
                  "elsewhere"};
   }
   if (run_id.empty() && names.size() > 1) {
@@ -80,7 +80,7 @@ Result<LocalWorker> worker_of(const std::vector<LocalJob>& agents, int64_t rank)
   }
   return Error{ErrorKind::BadValue, "rank " + std::to_string(rank) + " does not run here; " +
                                         (here.empty() ? "no worker does" : "these do: " + here) +
-                                        " (cpprunctl status says which node has it)"};
+                                        " (cpprunctl status shows which node has it)"};
 }
 
 }  // namespace cpprun::ctl

@@ -31,7 +31,7 @@ namespace {
 struct ReadNode {
   NodeLogs logs;
   bool can_read = false;
-  bool is_absent_told = false;
+  bool is_absence_reported = false;
   Instant seen_at{};                 // the last time that it could be read
   std::optional<int64_t> pending{};  // the request on its way
   Instant asked_at{};
@@ -67,7 +67,7 @@ class JobLogs {
   Status on_answer(Incarnation id, ReadNode& node, const control::LogReply& reply);
   Status ask(Incarnation id, ReadNode& node);
   RoundNumber newest_round() const;
-  void tell_absent(bool is_end);
+  void report_absent(bool is_end);
   bool is_done() const;
   Status finish();
   void show(int64_t rank, const std::string& line) const;
@@ -220,7 +220,7 @@ Status JobLogs::on_list(const control::LogReply& reply) {
     read.can_read = node.can_read;
     if (read.can_read) {
       read.seen_at = boot_now();
-      read.is_absent_told = false;
+      read.is_absence_reported = false;
     }
   }
   const auto listed = static_cast<int64_t>(listed_now_.size());
@@ -237,21 +237,21 @@ Status JobLogs::on_answer(Incarnation id, ReadNode& node, const control::LogRepl
   node.pending.reset();
   is_job_over_ = is_job_over_ || reply.is_job_over;
   if (!reply.why.empty())
-    return {};  // the list says whether it can be read, and cycle() asks again
+    return {};  // the list states whether it can be read, and cycle() asks again
   node.logs.take(reply, newest_round(), sink_);
   return reply.has_more && reply.round == node.logs.round() ? ask(id, node) : Status();
 }
 
-// Names nodes that cannot be read, once each. A node that comes back is read on.
-void JobLogs::tell_absent(bool is_end) {
+// Names nodes that cannot be read, once each. After a node reconnects, its files are read on.
+void JobLogs::report_absent(bool is_end) {
   const Instant now = boot_now();
   for (auto& [id, node] : nodes_) {
     const bool is_away = !node.can_read && now - node.seen_at > limits::kLogNodeAbsent;
     const bool lacks_lines = is_end ? !node.logs.has_all() && options_.follows : true;
     const bool is_due = is_end ? lacks_lines || !node.logs.is_caught_up()
                                : (node.is_silent(now) || is_away) && !node.logs.has_all();
-    if (!is_due || node.is_absent_told) continue;
-    node.is_absent_told = true;
+    if (!is_due || node.is_absence_reported) continue;
+    node.is_absence_reported = true;
     node.logs.finish(sink_);
     sink_.gap(node.logs.name() + " cannot be read" + (is_end ? "" : " now") +
               ": the lines of round " + std::to_string(node.logs.round().value) +
@@ -270,7 +270,7 @@ bool JobLogs::is_done() const {
 }
 
 Status JobLogs::finish() {
-  tell_absent(true);
+  report_absent(true);
   for (auto& [id, node] : nodes_) node.logs.finish(sink_);
   std::fflush(stdout);
   const bool has_files =
@@ -288,7 +288,7 @@ Status JobLogs::run(std::string run_id, std::optional<Endpoint> endpoint) {
   for (;;) {
     const Status ok = cycle();
     if (ok && is_done() && (is_job_over_ || !options_.follows)) return finish();
-    tell_absent(false);
+    report_absent(false);
     if (ok) continue;
     if (is_job_over_) return finish();
     // A standby may lead the job now, or the same coordinator again.
@@ -310,7 +310,7 @@ Status all_nodes_logs(const JobCommandOptions& options) {
   const std::string token = admin_token();
   if (token.empty()) {
     return Error{ErrorKind::Usage,
-                 "log files of other nodes are shown to who knows the job's token: set "
+                 "log files of other nodes are shown only with the job's token: set "
                  "CPPRUN_ADMIN_TOKEN to what the job was started with"};
   }
   std::optional<Endpoint> endpoint;

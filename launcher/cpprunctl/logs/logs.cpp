@@ -91,8 +91,8 @@ class Logs {
     return std::ranges::any_of(tails_, [&](auto& t) { return t.first.path() == file.path; });
   }
   void add(const LogFile& file, Tail tail) {
-    const std::string who = options_.rank ? "" : "[" + std::to_string(file.rank) + "]: ";
-    tails_.emplace_back(std::move(tail), who);
+    const std::string prefix = options_.rank ? "" : "[" + std::to_string(file.rank) + "]: ";
+    tails_.emplace_back(std::move(tail), prefix);
   }
 
   const JobCommandOptions& options_;

@@ -219,7 +219,7 @@ Status write_folder(const SnapshotCommandOptions& options, const Input& read) {
   Manifest manifest;
   manifest.step = options.step >= 0 ? options.step : number_at(read.value, "STEP").value_or(-1);
   if (manifest.step < 0) {
-    return Error{ErrorKind::Usage, options.path + " does not say its step; name it: --step=N"};
+    return Error{ErrorKind::Usage, options.path + " does not contain its step; name it: --step=N"};
   }
   manifest.id = make_nonce() + make_nonce();
   manifest.epoch = std::max<int64_t>(0, number_at(read.value, "EPOCHS_RUN").value_or(0));

@@ -288,7 +288,7 @@ Status snapshot_latest(const SnapshotCommandOptions& options) {
   }
   if (catalog->complete.empty()) {
     return Error{ErrorKind::BadValue,
-                 options.path + " holds no complete snapshot (cpprunctl snapshot ls says more)"};
+                 options.path + " holds no complete snapshot (cpprunctl snapshot ls shows why)"};
   }
   const FoundSnapshot& found = catalog->complete.front();
   if (options.is_json) {

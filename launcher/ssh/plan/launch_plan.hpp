@@ -26,7 +26,7 @@ struct Surroundings {
 
 struct LaunchPlan {
   std::vector<Host> hosts;
-  int min_nodes = 1;     // the job may start and go on with so many hosts
+  int min_nodes = 1;     // the job may start and continue with so many hosts
   std::string nnodes;    // as the user gave it; "": as many as there are hosts
   std::string endpoint;  // --rdzv-endpoint; "": the first host
   uint16_t port = 0;     // at the first host
@@ -52,7 +52,7 @@ Result<LaunchPlan> make_plan(const LaunchOverSsh& launch, const Environment& env
 // Whether the host is this machine: the launcher starts its agent without ssh.
 bool is_local(const LaunchPlan& plan, const Host& host);
 
-// Where the agents meet, if the user has not said so. `first`: the first host's name, as ssh
+// The rendezvous endpoint, if the user has given none. `first`: the first host's name, as ssh
 // resolves it, or "" if that is unknown.
 std::string endpoint_at(const LaunchPlan& plan, const Host& host, const std::string& first);
 

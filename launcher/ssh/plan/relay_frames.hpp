@@ -47,7 +47,7 @@ std::vector<std::string> words_of_start(std::string_view payload);
 struct ProcessEnd {
   int code = 0;  // 0 to 255, 128 + N after signal N
   bool was_killed = false;
-  // Nobody knows how it ended: the relay that started it cannot be reached any more.
+  // Its end is unknown: the relay that started it cannot be reached any more.
   bool is_relay_lost = false;
 };
 std::string end_payload(const ProcessEnd& end);

@@ -261,9 +261,9 @@ std::string refusal_in(std::string_view body) {
   const json whole = json::parse(first, nullptr, false);
   if (whole.is_discarded()) return shown(first);
   const json* error = find(whole, "error");
-  const json* said = error != nullptr && error->is_object() ? find(*error, "message") : error;
-  if (said == nullptr) said = find(whole, "message");
-  const std::string* text = said != nullptr ? said->get_ptr<const std::string*>() : nullptr;
+  const json* message = error != nullptr && error->is_object() ? find(*error, "message") : error;
+  if (message == nullptr) message = find(whole, "message");
+  const std::string* text = message != nullptr ? message->get_ptr<const std::string*>() : nullptr;
   return text != nullptr ? shown(*text) : "";
 }
 

@@ -139,7 +139,7 @@ void RpcCall::log_in() {
     return finish(Error{ErrorKind::Network, member() + ": logging in takes its time"});
   }
   wait_until(ends_at_);
-  const GatewayRequest who = login_request(session_->options.user, session_->options.password);
+  const GatewayRequest login = login_request(session_->options.user, session_->options.password);
   auto limit = std::make_shared<boost::asio::steady_timer>(loop_, limits::kEtcdLoginTimeout);
   std::shared_ptr<Transport> transport = std::exchange(transport_, nullptr);
   const auto on_outcome = [session = session_, limit, transport,
@@ -152,7 +152,7 @@ void RpcCall::log_in() {
     if (self && self->done_) return self->on_token(outcome, transport);
     transport->close();
   };
-  session_->login = HttpExchange::start(transport, post_request(member(), who, ""), on_outcome);
+  session_->login = HttpExchange::start(transport, post_request(member(), login, ""), on_outcome);
   limit->async_wait([session = session_, limit, member = member_, call = weak_from_this(),
                      login = std::weak_ptr(session_->login)](error_code error) {
     if (error || !session->login || session->login != login.lock()) return;
@@ -195,16 +195,18 @@ void RpcCall::on_answer(HttpExchange::Outcome outcome) {
   }
   keep(outcome.keeps_transport);
   if (outcome.status == kOk) return finish(std::move(outcome.body));
-  const std::string said = refusal_in(outcome.body);
-  const bool is_token_old = outcome.status == kUnauthenticated ||
-                            (outcome.status == kBadRequest && said.find(kOldToken) != said.npos);
+  const std::string refusal = refusal_in(outcome.body);
+  const bool is_token_old =
+      outcome.status == kUnauthenticated ||
+      (outcome.status == kBadRequest && refusal.find(kOldToken) != refusal.npos);
   if (is_token_old && !session_->options.user.empty() && !std::exchange(has_renewed_, true)) {
     return renew_token();
   }
   const bool is_servers_fault = outcome.status >= kServersFault;
   if (is_servers_fault) session_->rotate_endpoint(member_);
-  finish(Error{is_servers_fault ? ErrorKind::Network : ErrorKind::Refused,
-               member() + ": " + (said.empty() ? "HTTP " + std::to_string(outcome.status) : said)});
+  finish(Error{
+      is_servers_fault ? ErrorKind::Network : ErrorKind::Refused,
+      member() + ": " + (refusal.empty() ? "HTTP " + std::to_string(outcome.status) : refusal)});
 }
 
 // etcd did not execute the request, so it may be repeated.

@@ -67,7 +67,7 @@ class TlsTransport final : public SocketTransport,
   std::string outgoing_;
 };
 
-constexpr const char* kTrustHint = " (--rdzv-conf=cacert=FILE says whom to believe)";
+constexpr const char* kTrustHint = " (--rdzv-conf=cacert=FILE has the certificates to trust)";
 
 }  // namespace
 

@@ -96,7 +96,8 @@ Status StoreLink::refusal() const {
 Status StoreLink::send(std::string_view bytes, Deadline deadline) {
   if (!socket_.is_open()) return refusal();
   if (first_ != end_) {
-    return close({ErrorKind::Protocol, "the store at " + peer_ + " said more than it was asked"});
+    return close(
+        {ErrorKind::Protocol, "the store at " + peer_ + " sent more than it was asked for"});
   }
   while (!bytes.empty()) {
     ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);

@@ -13,12 +13,12 @@ std::vector<std::string> count_faults_of_round(control::StopCause cause,
   const bool has_failed = cause == control::StopCause::Failure;
   const HostLedger::RoundResult result =
       state.hosts.end_round(has_failed ? failures.root_cause() : nullptr, state.round.size());
-  const bool can_go_on = nodes.usable_count(state.hosts) >= job_spec.min_nodes;
+  const bool can_continue = nodes.usable_count(state.hosts) >= job_spec.min_nodes;
   const RoundNumber round = state.round.number();
-  if (result.is_cause_excluded && can_go_on) {
+  if (result.is_cause_excluded && can_continue) {
     failures.pardon(round);
     state.budgets.refund(round);
-  } else if (!result.fatal_start.empty() && !can_go_on) {
+  } else if (!result.fatal_start.empty() && !can_continue) {
     failures.fail_job(result.fatal_start + state.budgets.used_text(false));
   }
   return result.excluded;

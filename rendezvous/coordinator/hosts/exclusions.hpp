@@ -14,7 +14,7 @@
 namespace cpprun {
 
 // Counts the faults of the round that is over. A failure that ends in the exclusion of its host
-// costs no restart, if the others can go on. Returns the hosts that are excluded from now on.
+// costs no restart, if the others can continue. Returns the hosts that are excluded from now on.
 // `cause`: why the round was stopped.
 std::vector<std::string> count_faults_of_round(control::StopCause cause,
                                                const control::JobSpec& job_spec,

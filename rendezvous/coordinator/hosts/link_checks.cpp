@@ -92,7 +92,8 @@ void LinkChecks::take(const Node& node, const control::LinkResult& result) {
   if (!found->second.result) found->second.result = result;
 }
 
-// A node that is gone, or connects again, sends none: then nothing is known, and nobody suspected.
+// A node that is gone, or connects again, sends none: then nothing is known, and none is
+// suspected.
 bool LinkChecks::are_results_complete(const NodeTable& nodes) const {
   return std::ranges::all_of(pairs_, [&](const auto& entry) {
     const Node* from = nodes.find(entry.second.from);

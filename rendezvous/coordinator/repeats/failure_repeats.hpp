@@ -1,6 +1,6 @@
 // Decides whether another restart can help, from the failures of a job's rounds and the progress
 // that the rounds made. The state is control::PastFailures, which travels in the rank assignments,
-// so that a later coordinator goes on with it.
+// so that a later coordinator continues with it.
 //
 // A core: no I/O, no clock.
 #pragma once

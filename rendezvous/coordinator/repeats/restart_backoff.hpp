@@ -2,7 +2,7 @@
 // progress (--restart-backoff). The first restart comes at once; the second waits, and each further
 // one twice as long, up to a limit.
 //
-// The count is part of control::PastFailures, so the next coordinator goes on with it.
+// The count is part of control::PastFailures, so the next coordinator continues with it.
 //
 // A core: no I/O, no clock.
 #pragma once

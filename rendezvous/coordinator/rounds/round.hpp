@@ -38,7 +38,7 @@ class Round {
   bool is_empty() const { return assignments_.empty(); }
   bool is_member(Incarnation node) const { return assignments_.contains(node); }
   bool is_done(Incarnation node) const { return done_.contains(node); }
-  // A member whose part is not finished: the round can't go on without it.
+  // A member whose part is not finished: the round can't continue without it.
   bool needs(Incarnation node) const { return is_member(node) && !is_done(node); }
   bool is_any_done() const { return !done_.empty(); }
   bool are_all_done() const { return done_.size() == assignments_.size(); }

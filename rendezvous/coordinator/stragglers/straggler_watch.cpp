@@ -49,7 +49,7 @@ std::string StragglerWatch::take(const JobView& job, const Node& node,
   return why;
 }
 
-bool StragglerWatch::can_go_on(const JobView& job, const Node& left_out) const {
+bool StragglerWatch::can_continue(const JobView& job, const Node& left_out) const {
   const auto stays = [&](const auto& entry) {
     const Node& node = entry.second;
     return node.id.name != left_out.id.name && node.can_stay() && !drained_.contains(entry.first) &&
@@ -70,10 +70,10 @@ std::string StragglerWatch::on_change(const JobView& job, const Node& node,
   } else {
     job.hosts.note_slow(node.id.name, what);
     if (policy != StragglerPolicy::Report && acted_on_.insert(node.id.incarnation).second) {
-      const bool may_act = !job.job_spec.has_fixed_ranks && can_go_on(job, node);
+      const bool may_act = !job.job_spec.has_fixed_ranks && can_continue(job, node);
       excludes = may_act && policy == StragglerPolicy::Exclude;
       drains = may_act && policy == StragglerPolicy::Drain;
-      action = !may_act   ? "the job cannot go on without this node, so it stays"
+      action = !may_act   ? "the job cannot continue without this node, so it stays"
                : excludes ? "its host is excluded"
                           : "its node is drained";
     }

@@ -1,7 +1,7 @@
 // StragglerWatch: takes the nodes' reports of compute times, names slow ranks, and decides what
 // follows for their nodes (--stragglers).
 //
-// A core: no I/O, no clock. It acts on a node once in a round, and only if the job can go on
+// A core: no I/O, no clock. It acts on a node once in a round, and only if the job can continue
 // without that node; else it only reports.
 #pragma once
 
@@ -28,7 +28,7 @@ class StragglerWatch {
   };
 
   // Requires: a round runs. Returns why it has to stop, so that the next one forms without the
-  // excluded host; "": it goes on. A report out of range, or of another round, is ignored.
+  // excluded host; "": it continues. A report out of range, or of another round, is ignored.
   std::string take(const JobView& job, const Node& node, const control::ComputeTimes& report,
                    Effects& effects);
   const SlowRanks& ranks() const { return ranks_; }
@@ -36,9 +36,9 @@ class StragglerWatch {
  private:
   std::string on_change(const JobView& job, const Node& node, const SlowRankChange& change,
                         Effects& effects);
-  // Whether the job can go on without the hosts that are excluded, those that leave, and
+  // Whether the job can continue without the hosts that are excluded, those that leave, and
   // `left_out`.
-  bool can_go_on(const JobView& job, const Node& left_out) const;
+  bool can_continue(const JobView& job, const Node& left_out) const;
 
   SlowRanks ranks_;
   // In this round:

@@ -136,7 +136,8 @@ struct ResumePoint {
   std::string source_address;
   int64_t source_port = 0;
 };
-// What a coordinator knows of the job's failures before a round, to tell restarts that cannot help.
+// What a coordinator knows of the job's failures before a round, to detect restarts that cannot
+// help.
 struct PastFailures {
   std::string last;            // fingerprint of the newest one; empty: none
   int64_t last_step = -1;      // the step at which it came; -1: unknown
@@ -366,7 +367,7 @@ struct TimeSpent {
   int64_t submissions = 1;  // of the job that these are of, this one included (--state-dir)
 };
 // Compute times of the workers, by which the coordinator finds slow ranks. An agent sends them only
-// if workers tell theirs, at most each limits::kComputeTimesInterval. By local rank, at most
+// if workers report theirs, at most each limits::kComputeTimesInterval. By local rank, at most
 // limits::kProgressWorkers, over the steps since the last report; 0 steps: unknown.
 struct ComputeTimes {
   RoundNumber round;
@@ -431,7 +432,7 @@ struct LogReply {
   int64_t base_rank = 0;     // the rank of local rank 0
   bool has_files = false;    // the job keeps log files
   bool is_ended = false;     // all workers of the round have ended and written all
-  bool has_more = false;     // the files go on behind the parts
+  bool has_more = false;     // the files continue behind the parts
   std::vector<LogPart> parts{};
 };
 
@@ -476,7 +477,7 @@ struct Wait {
   std::optional<Standby> standby{};  // for a node that has no rank assignment yet (R14)
   // The coordinator does not know the job that a standby leads, and waits for a redirect (R17).
   bool awaits_redirect = false;
-  bool is_excluded = false;   // the host of the agent is; `why` says why
+  bool is_excluded = false;   // the host of the agent is; `why`: the reason
   int64_t missing_nodes = 0;  // the job has so many too few for a round
   // The next round is delayed by this from the end of the last one; at most
   // limits::kRestartBackoffMax. Zero: it forms as soon as there are enough nodes.

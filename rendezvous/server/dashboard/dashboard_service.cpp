@@ -92,7 +92,7 @@ HttpResponse DashboardService::log_page(std::string_view path, std::string_view 
     return forbidden(wanted.error());
   }
   HttpResponse answer{200, "text/event-stream", ""};
-  answer.goes_on = true;
+  answer.is_stream = true;
   answer.topic = topic_of(*wanted);
   return answer;
 }

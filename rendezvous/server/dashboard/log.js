@@ -1,7 +1,7 @@
 // The last log lines of one rank, for users who know the admin token. The token stays in its field;
 // the page sends only a MAC of the request. Browsers offer the MAC function only in a secure
 // context (https, or localhost through a tunnel), so lines cannot be read over plain http.
-const log = {runId: null, source: null, told: null, attempt: 0};
+const log = {runId: null, source: null, received: null, attempt: 0};
 
 async function macOf(token, words) {
   const bytes = text => new TextEncoder().encode(text);
@@ -13,7 +13,7 @@ async function macOf(token, words) {
 
 function closeLog(why = '') {
   log.source?.close();
-  Object.assign(log, {source: null, told: null, attempt: log.attempt + 1});
+  Object.assign(log, {source: null, received: null, attempt: log.attempt + 1});
   byId('log-why').textContent = why;
   drawLog();
 }
@@ -39,7 +39,7 @@ async function openLog() {
   log.source = new EventSource('log?' + Object.entries(query)
     .map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&'));
   log.source.addEventListener('log', event => {
-    log.told = JSON.parse(event.data);
+    log.received = JSON.parse(event.data);
     drawLog();
   });
   log.source.onerror = () => onLogBroken(attempt);
@@ -49,7 +49,7 @@ async function openLog() {
 // A nonce is valid once, so an automatic reconnect of the browser would be refused.
 function onLogBroken(attempt) {
   if (attempt !== log.attempt || log.source.readyState !== EventSource.CLOSED) return;
-  const hadLines = Boolean(log.told);
+  const hadLines = Boolean(log.received);
   closeLog(hadLines ? 'Out of touch.' : 'Refused: is that the CPPRUN_ADMIN_TOKEN of the agent ' +
     'that hosts the rendezvous?');
   if (hadLines) setTimeout(() => { if (log.attempt === attempt + 1) openLog(); }, AGAIN_MS);
@@ -60,16 +60,16 @@ function drawLog() {
     log.runId = null;
     closeLog();
   }
-  const told = log.told;
+  const received = log.received;
   byId('log-stop').hidden = !log.source;
-  byId('log-lines').hidden = !told;
-  if (!told) return;
-  byId('log-why').textContent = told.why || `rank ${told.rank} on ${told.node}`;
+  byId('log-lines').hidden = !received;
+  if (!received) return;
+  byId('log-why').textContent = received.why || `rank ${received.rank} on ${received.node}`;
   for (const stream of ['out', 'err']) {
     const place = byId('log-' + stream);
     const isAtEnd = place.scrollTop + place.clientHeight >= place.scrollHeight - 4;
-    place.textContent = told[stream].join('\n');
-    place.parentElement.hidden = told[stream].length === 0;
+    place.textContent = received[stream].join('\n');
+    place.parentElement.hidden = received[stream].length === 0;
     if (isAtEnd) place.scrollTop = place.scrollHeight;
   }
 }
@@ -92,6 +92,6 @@ function listenToLog() {
   });
   byId('grid').addEventListener('click', event => {
     const node = nodeAt(event);
-    if (node && node.baseRank !== null) chooseRank(slowRank(node, grid.told)?.[0] ?? node.baseRank);
+    if (node && node.baseRank !== null) chooseRank(slowRank(node, grid.progress)?.[0] ?? node.baseRank);
   });
 }

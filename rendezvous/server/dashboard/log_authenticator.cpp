@@ -35,7 +35,7 @@ void LogAuthenticator::forget_old(Instant now) {
 Result<std::string> LogAuthenticator::on_nonce(Instant now, const std::string& peer) {
   if (can_be_guessed()) {
     return refuse(
-        "log lines are shown to who knows the job's token only, and the agent that hosts the "
+        "log lines are shown only with the job's token, and the agent that hosts the "
         "rendezvous was started without CPPRUN_ADMIN_TOKEN (" +
         std::to_string(limits::kAdminTokenBytes) + " characters or more)");
   }
@@ -54,7 +54,7 @@ Result<JobRank> LogAuthenticator::on_query(Instant now, const std::string& peer,
     return found == words.end() ? std::string() : found->second;
   };
   const std::optional<int64_t> rank = text::parse_int(word("rank"));
-  if (!rank || *rank < 0) return senseless("say job=RUN_ID&rank=N&nonce=NONCE&mac=PROOF");
+  if (!rank || *rank < 0) return senseless("send job=RUN_ID&rank=N&nonce=NONCE&mac=PROOF");
   const std::string nonce = word("nonce");
   if (nonces_.erase(nonce) == 0) return senseless("a nonce from /log/nonce does for one request");
   const JobRank wanted{word("job"), *rank};

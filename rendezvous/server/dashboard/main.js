@@ -25,13 +25,13 @@ function draw() {
   drawJobs(state.jobs);
   if (!job) return;
   document.title = `${job.state} · ${runId}`;
-  const told = toldNow(job);
+  const progress = progressNow(job);
   drawHead(job);
   drawWaiting(job);
   drawFailureSummary(job);
   drawFigures(job);
-  drawMap(job, told);
-  drawRankTable(job, told, processesNow(job));
+  drawMap(job, progress);
+  drawRankTable(job, progress, processesNow(job));
   drawTimeline(job);
   drawRounds(job);
   drawPlot(model.history.get(runId) ?? []);
@@ -40,16 +40,16 @@ function draw() {
 }
 
 // The progress of the current round's ranks, with the median of their step times.
-function toldNow(job) {
-  const told = model.progress?.jobs[runId];
-  if (!told || told.round !== job.round) return null;
-  return {...told, median: model.history.get(runId)?.at(-1)?.median ?? Infinity};
+function progressNow(job) {
+  const progress = model.progress?.jobs[runId];
+  if (!progress || progress.round !== job.round) return null;
+  return {...progress, median: model.history.get(runId)?.at(-1)?.median ?? Infinity};
 }
 
 // The processes of the current round by rank: pid, MiB, log folder.
 function processesNow(job) {
-  const told = model.workers?.jobs[runId];
-  return new Map(told?.round === job.round ? told.ranks.map(([rank, ...rest]) => [rank, rest]) : []);
+  const workers = model.workers?.jobs[runId];
+  return new Map(workers?.round === job.round ? workers.ranks.map(([rank, ...rest]) => [rank, rest]) : []);
 }
 
 function drawJobs(jobs) {
@@ -90,7 +90,7 @@ function drawWaiting(job) {
     joinCommand(job, runId, model.state.host, location.port || 80);
 }
 
-// The error of a failed job, or the last failure of one that goes on: small once it is healed.
+// The error of a failed job, or the last failure of one that continues: small once it is healed.
 function drawFailureSummary(job) {
   const box = byId('failure_summary');
   const failed = [...job.rounds].reverse().find(round => round.class);
@@ -168,15 +168,15 @@ function goodputText(job) {
 }
 
 function drawWords(job) {
-  const said = [...job.rounds].reverse().find(round => round.last_lines?.length);
-  byId('words-part').hidden = !said;
-  if (!said) return;
+  const failed = [...job.rounds].reverse().find(round => round.last_lines?.length);
+  byId('words-part').hidden = !failed;
+  if (!failed) return;
   byId('words-of').textContent =
-    `Round ${said.round}: ${said.root_cause}. Its last lines on stderr:`;
-  byId('words').textContent = said.last_lines.join('\n');
+    `Round ${failed.round}: ${failed.root_cause}. Its last lines on stderr:`;
+  byId('words').textContent = failed.last_lines.join('\n');
 }
 
-function sayLine(text, isLive) {
+function showLine(text, isLive) {
   byId('line').textContent = text;
   byId('line').className = isLive ? 'live' : 'wait';
 }
@@ -192,15 +192,15 @@ function listen() {
   on('progress', takeProgress);
   on('workers', workers => { model.workers = workers; });
   events.onopen = () => {
-    sayLine('live', true);
+    showLine('live', true);
     learnSteps();
   };
   events.onerror = () => {
     if (events.readyState !== EventSource.CLOSED) {
-      sayLine('disconnected; what is shown may be old', false);
+      showLine('disconnected; what is shown may be old', false);
       return;
     }
-    sayLine('refused', false);  // the browser does not reconnect by itself
+    showLine('refused', false);  // the browser does not reconnect by itself
     byId('empty').textContent = 'No jobs are coordinated at this port, or too many look already.';
     setTimeout(listen, AGAIN_MS);
   };

@@ -49,10 +49,10 @@ function pointOf(progress, at) {
 
 function takeProgress(progress, at) {
   model.progress = progress;
-  for (const [id, told] of Object.entries(progress.jobs)) {
+  for (const [id, ofJob] of Object.entries(progress.jobs)) {
     const points = model.history.get(id) ?? [];
     const newest = points[points.length - 1];
-    const point = {round: told.round, ...pointOf(told, told.at_ms ?? at)};
+    const point = {round: ofJob.round, ...pointOf(ofJob, ofJob.at_ms ?? at)};
     if (newest && newest.at >= point.at) continue;  // known: the page has connected again
     points.push(point);
     if (points.length > POINTS) points.shift();
@@ -61,8 +61,8 @@ function takeProgress(progress, at) {
 }
 
 // Puts the coordinator's history in front of the points received since.
-function takeHistory(told) {
-  for (const [id, rows] of Object.entries(told.jobs)) {
+function takeHistory(history) {
+  for (const [id, rows] of Object.entries(history.jobs)) {
     const points = rows.map(([at, round, step, last, middle, slowest, rank]) =>
       ({at, round, step, last, median: middle, slowest, rank}));
     const end = points.length ? points[points.length - 1].at : 0;

@@ -23,7 +23,7 @@
 namespace cpprun::data {
 
 /// What make_data_loader(), DataLoader and Trainer need of a sampler: next(), size(), set_epoch()
-/// and state(). The text of this file says what each of them does.
+/// and state(). The text of this file describes each of them.
 template <class S>
 concept Sampler = requires(S sampler, size_t batch_size, int64_t epoch) {
   { sampler.next(batch_size) } -> std::same_as<std::optional<std::vector<size_t>>>;

@@ -211,10 +211,11 @@ void broadcast_bytes(std::vector<std::string>& list, int src, const ProcessGroup
   if (list.empty()) return;
   const Buffers buffers(call);
   const bool is_source = call.rank() == root;
-  const at::Tensor sizes = is_source ? buffers.numbers(lengths_of(buffers, list))
-                                    : buffers.empty(static_cast<int64_t>(list.size()), at::kLong);
-  broadcast_now(call, sizes, root);
-  const auto lengths = checked_lengths(call, sizes);
+  const at::Tensor announced = is_source
+                                   ? buffers.numbers(lengths_of(buffers, list))
+                                   : buffers.empty(static_cast<int64_t>(list.size()), at::kLong);
+  broadcast_now(call, announced, root);
+  const auto lengths = checked_lengths(call, announced);
   const int64_t total = total_of(lengths);
   const at::Tensor bytes =
       is_source ? buffers.bytes(concatenated(list), total) : buffers.empty(total);
@@ -257,9 +258,9 @@ int recv_bytes(std::vector<std::string>& list, int src, const ProcessGroup& grou
   const Call call("recv_object_list", group);
   if (list.empty()) return src;
   const Buffers buffers(call);
-  const at::Tensor sizes = buffers.empty(static_cast<int64_t>(list.size()), at::kLong);
-  const int sender = recv(sizes, src, 0, group);
-  const auto lengths = checked_lengths(call, sizes);
+  const at::Tensor announced = buffers.empty(static_cast<int64_t>(list.size()), at::kLong);
+  const int sender = recv(announced, src, 0, group);
+  const auto lengths = checked_lengths(call, announced);
   const at::Tensor bytes = buffers.empty(total_of(lengths));
   recv(bytes, sender, 0, group);
   split_into(list, bytes, lengths);

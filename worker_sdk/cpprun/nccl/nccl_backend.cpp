@@ -26,7 +26,7 @@ std::string dotted(int version) {
 // reads an older structure by its size; an older library misreads a newer one.
 std::string complaint() {
   int loaded = 0;
-  if (ncclGetVersion(&loaded) != ncclSuccess) return "NCCL does not say its version";
+  if (ncclGetVersion(&loaded) != ncclSuccess) return "NCCL does not report its version";
   if (loaded >= NCCL_VERSION_CODE && loaded / 10'000 == NCCL_MAJOR) return "";
   return "the NCCL that was loaded is " + dotted(loaded) +
          ", but libcpprun_nccl.so was built for " + dotted(NCCL_VERSION_CODE) +

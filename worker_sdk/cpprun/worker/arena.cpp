@@ -42,14 +42,14 @@ Mapped mapped(const std::optional<AgentSocket::Answer>& answer, int protection) 
   if (arena->bytes == 0) return std::span<std::byte>();
   const int memory = answer->descriptor();
   if (!is_safe_memory(memory, arena->bytes)) {
-    return refused("the agent's memory is not as large as it says");
+    return refused("the agent's memory is smaller than it states");
   }
   return map(arena->bytes, protection, MAP_SHARED, memory);
 }
 
 void log_once(const std::string& why) {
-  static std::atomic<bool> is_said{false};
-  if (is_said.exchange(true)) return;
+  static std::atomic<bool> is_reported{false};
+  if (is_reported.exchange(true)) return;
   std::fprintf(stderr,
                "cpprun: after a crash of this worker its snapshot is read from disk, not "
                "from memory: %s\n",

@@ -2,7 +2,7 @@
  * cpprun::worker as C functions: environment, agent connection, store, reports, faults.
  *
  * C11. Link cpprun::worker and the C++ runtime. No exception reaches the caller; the process
- * aborts if memory runs out. Threads: any, unless a function says otherwise. Texts are UTF-8 and
+ * aborts if memory runs out. Threads: any, unless a function states otherwise. Texts are UTF-8 and
  * end with a zero byte; the library owns the texts that it returns. */
 #ifndef CPPRUN_WORKER_C_API_H
 #define CPPRUN_WORKER_C_API_H
@@ -95,7 +95,8 @@ int cpprun_request_commit(int64_t step);
 void cpprun_report_snapshot(int64_t step, const char* path);
 
 /* --- store: a client of cpprun's store and of torch's TCPStore. One thread at a time per store.
- * A timeout or a broken connection closes the store; every later call fails and says so. */
+ * A timeout or a broken connection closes the store; every later call fails with an error that
+ * names the cause. */
 
 /** A client of one store. */
 typedef struct cpprun_store cpprun_store;

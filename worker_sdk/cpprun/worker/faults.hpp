@@ -8,8 +8,8 @@
 ///
 /// cpprun translates a fault plan (docs/reference/faults.md) into this variable and adds fault=N:
 /// before the worker carries out such a fault it asks the agent for a fault permit, so that the
-/// fault happens as often in the whole job as the plan says. `ask`: the agent carries the fault out
-/// itself. `tell`: the worker reports its progress, for the account of what the fault cost.
+/// fault happens as often in the whole job as the plan allows. `ask`: the agent carries the fault
+/// out itself. `tell`: the worker reports its progress, for the account of what the fault cost.
 #pragma once
 
 #include <cstdint>

@@ -181,9 +181,9 @@ def _read_ddp(agent):
     if now < due:
         return
     _ddp[2] = now + 1  # torch's data takes longer to read than a heartbeat
-    told = model._get_ddp_logging_data()
-    measured = told.get('backward_compute_time_end', 0)
-    taken = told.get('forward_compute_time', 0) + told.get('backward_compute_time', 0)
+    data = model._get_ddp_logging_data()
+    measured = data.get('backward_compute_time_end', 0)
+    taken = data.get('forward_compute_time', 0) + data.get('backward_compute_time', 0)
     if measured != seen and taken > 0:
         agent.add_compute(taken)
         _ddp[1] = measured

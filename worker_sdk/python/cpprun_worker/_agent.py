@@ -413,7 +413,7 @@ class Agent:
             if not size:
                 return None
             if not descriptors or not fcntl.fcntl(descriptors[0], GET_SEALS) & SEAL_SHRINK:
-                raise OSError("the agent's memory is not as large as it says")
+                raise OSError("the agent's memory is smaller than it states")
             return mmap.mmap(descriptors[0], size, access=access)
         except (ValueError, OverflowError, struct.error) as error:
             raise OSError(f"the agent's memory can't be used: {error}") from None

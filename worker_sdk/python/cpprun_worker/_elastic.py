@@ -132,8 +132,8 @@ class Round:
     def connect_store(self, backend, options):
         """The store of torch's env:// for this round. torch tries to connect for its whole timeout,
         and nothing wakes it there: so this waits until rank 0 listens, and each attempt is short,
-        because rank 0 may end its store meanwhile. After STORE_TAKES torch's own error says what is
-        missing."""
+        because rank 0 may end its store meanwhile. After STORE_TAKES torch's own error names
+        what is missing."""
         import torch.distributed as dist
         from torch.distributed import distributed_c10d as c10d
 
@@ -285,7 +285,7 @@ class Elastic:
         after the failure of another worker. min_world: with fewer workers in a round it raises.
 
         health_check: is called without arguments when this worker has left a round, before the
-        agent hears of it. If it raises, returns False, or has not ended after health_check_timeout
+        agent learns of it. If it raises, returns False, or has not ended after health_check_timeout
         seconds, this worker ends by HealthCheckError, and the agent starts another in its place."""
         terms = Terms(min_world, health_check, health_check_timeout)
 

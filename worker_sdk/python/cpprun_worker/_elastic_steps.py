@@ -178,7 +178,7 @@ class _Loop:
         self.round.commit(self._runner.completed + 1)
 
     def fail(self, error):
-        """The block has ended by this exception. Whether the loop goes on."""
+        """The block has ended by this exception. Whether the loop continues."""
         if not isinstance(error, Exception) or not self._runner.regroups_after(error):
             return False
         self._is_over = True

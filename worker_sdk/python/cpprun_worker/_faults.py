@@ -102,7 +102,7 @@ class Plan:
         text = os.environ.get('CPPRUN_FAULTS', '')
         self._agent = agent
         self._faults = [Fault(one, text) for one in text.split(';') if one]
-        self._tells = any(fault.kind == 'tell' for fault in self._faults)
+        self._reports_progress = any(fault.kind == 'tell' for fault in self._faults)
         self._has_sent_begin = False
 
     def inject_due(self, epoch, step, phase):
@@ -116,7 +116,7 @@ class Plan:
             'epoch': epoch,
             'step': step,
         }
-        if phase == TRAINING and self._tells:
+        if phase == TRAINING and self._reports_progress:
             self._report_progress(epoch, step)
         for fault in self._faults:
             if fault.fits(place, phase) and self._is_due(fault, epoch, step):

@@ -15,7 +15,7 @@ import time
 
 from . import _nccl
 
-PAUSE = 0.02  # seconds between two looks at the connections of a group that is being made
+PAUSE = 0.02  # seconds between two checks of the connections of a group that is being made
 
 
 class GroupSockets:

@@ -15,7 +15,7 @@ def _restarts():
 class JobHistory:
     """`rollbacks`: restarts after which the job went back to a snapshot. They are the failures that
     'auto' expects to come again: what a survivor shares, a save need not have kept. For a new
-    process each earlier restart was one, until a survivor tells it more."""
+    process each earlier restart was one, until a survivor sends it more."""
 
     def __init__(self):
         self.rollbacks = self._classified = _restarts()

@@ -92,7 +92,7 @@ class SnapshotCallback(pl.Callback):
 
     def _go_to_batch(self, trainer):
         """Iterates the loaders anew, as at the begin of the epoch: Lightning has begun them before
-        it tells their samplers the epoch, and does not skip the batches of before."""
+        it passes the epoch to their samplers, and does not skip the batches of before."""
         loop, fetcher = trainer.fit_loop, trainer.fit_loop._data_fetcher
         for loader in loop._combined_loader.flattened:
             _set_epoch(loader, loop.epoch_progress.current.processed)

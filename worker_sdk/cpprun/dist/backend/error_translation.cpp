@@ -64,9 +64,9 @@ std::string without_stack(std::string text) {
   return text;
 }
 
-std::exception_ptr sorted(const std::string& where, const std::string& said, Make otherwise,
+std::exception_ptr sorted(const std::string& where, const std::string& message, Make otherwise,
                           bool is_sure) {
-  const std::string text = without_stack(said);
+  const std::string text = without_stack(message);
   return (is_sure ? otherwise : make_for(text, otherwise))(where + ": " + text);
 }
 

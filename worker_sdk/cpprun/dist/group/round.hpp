@@ -1,4 +1,4 @@
-// Process groups of a process that lives through several rounds. Private to the SDK; for
+// Process groups of a process that takes part in several rounds. Private to the SDK; for
 // cpprun::elastic.
 #pragma once
 

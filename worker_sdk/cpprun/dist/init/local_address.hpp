@@ -6,7 +6,7 @@
 
 namespace cpprun::dist {
 
-// This host's address on the route to `host`, as the kernel's routing table says: sends no packet
+// This host's address on the route to `host`, by the kernel's routing table: sends no packet
 // and does not resolve the own host name. Empty `host`: the default route. Empty result: no route.
 std::string local_address_towards(const std::string& host);
 

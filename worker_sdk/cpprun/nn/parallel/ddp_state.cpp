@@ -390,7 +390,7 @@ void DdpState::notify_join() {
   reducer->set_forward_pass_work_handle(counted, join.divide_by_initial_world_size);
 }
 
-// Tells ranks in finish_join whether this step averages gradients; does not wait for the sum.
+// Informs ranks in finish_join whether this step averages gradients; does not wait for the sum.
 void DdpState::announce_backward_sync() {
   at::Tensor flag = number(requires_backward_sync ? 1 : 0);
   all_reduce(flag);

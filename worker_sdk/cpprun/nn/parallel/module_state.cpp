@@ -120,7 +120,7 @@ void check_device(const ModuleState& state, int wanted) {
                            static_cast<c10::DeviceIndex>(wanted));
   for (const auto& [name, tensor] : state.parameters) {
     if (tensor.device() == device) continue;
-    refuse("device_ids says " + device.str() + ", but parameter " + name + " is on " +
+    refuse("device_ids names " + device.str() + ", but parameter " + name + " is on " +
            tensor.device().str() + "; call module->to(c10::Device(\"" + device.str() +
            "\")) before wrapping, with the local rank as index");
   }

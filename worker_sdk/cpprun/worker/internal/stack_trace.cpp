@@ -167,7 +167,7 @@ Interrupted interrupted_at(const void* context) noexcept {
   return {static_cast<uintptr_t>(machine.pc),
           reinterpret_cast<const uintptr_t*>(&machine.regs[30])};
 #else
-#error "where this machine keeps its program counter must be said here"
+#error "add the place of this machine's program counter here"
 #endif
 }
 

@@ -1,2 +1,2 @@
-// Replaces Gloo's header of this name. c10d's header includes it but uses nothing of it.
+// Replaces Gloo's header of this name. c10d's header includes it but uses none of its declarations.
 #pragma once
