@@ -232,15 +232,15 @@ def record_costs(folder):
 
 
 def main():
-    what, *words = sys.argv[1:] or ['']
+    what, *args = sys.argv[1:] or ['']
     if what == 'work':
         work()
-    elif what in ('begin', 'end') and len(words) == 3:
-        (begin if what == 'begin' else end)(pathlib.Path(words[0]), words[1], int(words[2]))
-    elif what == 'record' and len(words) == 1:
-        record_costs(pathlib.Path(words[0]))
-    elif what == 'check' and words:
-        grown = check(pathlib.Path(words[0]), words[1:])
+    elif what in ('begin', 'end') and len(args) == 3:
+        (begin if what == 'begin' else end)(pathlib.Path(args[0]), args[1], int(args[2]))
+    elif what == 'record' and len(args) == 1:
+        record_costs(pathlib.Path(args[0]))
+    elif what == 'check' and args:
+        grown = check(pathlib.Path(args[0]), args[1:])
         if grown:
             shown = ', '.join(f'{name} by {over:.0f}' for name, over in grown.items())
             sys.exit(

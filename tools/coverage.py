@@ -46,9 +46,9 @@ def build():
 
 
 def run_one(command):
-    words, env = command
-    line = ['env', *env, *(str(word) for word in words)]
-    return words, subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
+    args, env = command
+    line = ['env', *env, *(str(arg) for arg in args)]
+    return args, subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
 
 
 def run_all():
@@ -70,9 +70,9 @@ def run_all():
         *(([BUILD / 'tests/scenarios/scenario_run', path], []) for path in scenarios),
     ]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for words, done in pool.map(run_one, commands):
+        for args, done in pool.map(run_one, commands):
             if done.returncode != 0:
-                sys.exit(f'{words} failed:\n{(done.stdout + done.stderr)[-3000:]}')
+                sys.exit(f'{args} failed:\n{(done.stdout + done.stderr)[-3000:]}')
 
 
 def report():

@@ -13,13 +13,13 @@ kill_after=6       # completed training epochs before the kill
 limit=180          # seconds for the training; it takes about 20
 wanted_accuracy=95 # percent
 
-say() { printf '\n\033[1m%s\033[0m\n' "$*" | { if [ -t 1 ]; then cat; else tr -d '\033' |
+show() { printf '\n\033[1m%s\033[0m\n' "$*" | { if [ -t 1 ]; then cat; else tr -d '\033' |
   sed 's/\[1m//; s/\[0m//'; fi; }; }
 
 build() {
-  say "1. Installing what is missing: a compiler, Boost, and a Python with torch in .venv"
+  show "1. Installing what is missing: a compiler, Boost, and a Python with torch in .venv"
   tools/deps.sh --python
-  say "2. Building cpprun (the launcher itself needs neither Python nor torch)"
+  show "2. Building cpprun (the launcher itself needs neither Python nor torch)"
   cmake --preset release >/dev/null
   cmake --build --preset release -j "$(nproc)" | tail -n 1
 }
@@ -69,19 +69,19 @@ end_job() {
 }
 
 train() {
-  say "3. Training a digit reader with two workers on this machine:"
+  show "3. Training a digit reader with two workers on this machine:"
   start_job cpprun --standalone --nproc_per_node=2 --max_restarts=3 --preload=auto --timing \
     examples/python/digits_ddp.py --epochs "$epochs" --snapshot "$work/digits" --sleep 0.2
 
   wait_for "training epoch $kill_after of $epochs done" || give_up "training did not get going"
   local victim
   victim=$(sed -n 's/.*\[rank 1\] started as process \([0-9]*\),.*/\1/p' "$work/out" | tail -n 1)
-  say "4. Killing worker 1 (process $victim) with kill -9, as a machine out of memory would"
+  show "4. Killing worker 1 (process $victim) with kill -9, as a machine out of memory would"
   kill -KILL "$victim"
   local killed_at=${EPOCHREALTIME//[.,]/} restarted_at
   wait_for 'resuming from snapshot' || give_up "training did not resume after the kill"
   restarted_at=${EPOCHREALTIME//[.,]/}
-  say "5. cpprun saw it, stopped the other worker and started both again, from the snapshot" \
+  show "5. cpprun saw it, stopped the other worker and started both again, from the snapshot" \
     "($(((restarted_at - killed_at) / 1000)) ms later: --preload imports torch once," \
     "and forks the workers)"
   wait_for 'test accuracy' || give_up "the restarted training did not finish"
@@ -94,7 +94,7 @@ check_result() {
   [ "$(grep -c 'resuming from snapshot' "$work/out")" = 1 ] || give_up "it did not resume once"
   awk -v a="$accuracy" -v w="$wanted_accuracy" 'BEGIN { exit !(a >= w) }' ||
     give_up "test accuracy is $accuracy %, below $wanted_accuracy %"
-  say "6. Done. One worker was killed, nothing was lost but the training epoch it was in:"
+  show "6. Done. One worker was killed, nothing was lost but the training epoch it was in:"
   sed -n 's/.*\] \(resuming from .*\)/   \1/p' "$work/out"
   echo "   test accuracy $accuracy % (at least $wanted_accuracy % was asked for), exit code 0"
 }
@@ -115,7 +115,7 @@ replace_node() {
   elastic=(cpprun --nnodes=2 --nproc_per_node=1 --rdzv_backend=c10d --rdzv_id=digits
     --rdzv_endpoint="localhost:$port" examples/python/digits_ddp.py --epochs "$epochs"
     --snapshot "$work/nodes-snapshots" --sleep 0.2)
-  say "7. Now over two nodes, each with an agent of its own (here both on this machine):"
+  show "7. Now over two nodes, each with an agent of its own (here both on this machine):"
   echo "   ${elastic[*]}"
   touch "$work/nodes"
   rm -f "$work/out"
@@ -131,10 +131,10 @@ replace_node() {
   done
   start_agent B
   wait_for "training epoch $kill_after of $epochs done" || give_up "the two agents did not train"
-  say "8. Killing agent B with kill -9, as if its machine had lost power"
+  show "8. Killing agent B with kill -9, as if its machine had lost power"
   kill -KILL "$launcher"
   { wait "$launcher"; } 2>/dev/null || true
-  say "9. Agent A saw it and waits for another node. Starting agent C in the place of B"
+  show "9. Agent A saw it and waits for another node. Starting agent C in the place of B"
   start_agent C
   wait_for 'resuming from snapshot' || give_up "training did not resume with the new agent"
   wait_for 'test accuracy' || give_up "training over two nodes did not finish"
@@ -147,27 +147,27 @@ replace_node() {
   { wait "$viewer"; } 2>/dev/null || true
   viewer=''
   [ "$status" = 0 ] || give_up "an agent ended with exit code $status, not 0"
-  say "10. Done. A node was lost and replaced; both agents ended with exit code 0:"
+  show "10. Done. A node was lost and replaced; both agents ended with exit code 0:"
   sed -n 's/.*\] \(resuming from .*\)/   \1/p' "$work/nodes"
   sed -n 's/.*\(test accuracy [0-9.]* %\).*/   \1/p' "$work/nodes"
 }
 
-# A worker dies, and the others go on in their processes.
+# A worker dies, and the others continue in their processes.
 keep_survivors() {
   rm -f "$work/out"
-  say "11. Now with a loop of cpprun_worker.elastic, and three workers:"
+  show "11. Now with a loop of cpprun_worker.elastic, and three workers:"
   start_job cpprun --standalone --nproc_per_node=3 --max_restarts=3 --preload=torch \
     examples/python/elastic_loop.py --steps 200 --sleep 0.02
   wait_for 'step 50 of' || give_up "the loop did not get going"
   local victim
   victim=$(sed -n 's/.*\[rank 1\] process \([0-9]*\) .*/\1/p' "$work/out" | head -n 1)
-  say "12. Killing worker 1 (process $victim) with kill -9"
+  show "12. Killing worker 1 (process $victim) with kill -9"
   kill -KILL "$victim"
   wait_for '2 workers stay, 1 is replaced' || give_up "the other workers did not stay"
   wait_for 'all steps done' || give_up "the loop did not finish"
   end_job
-  say "13. Done. Worker 1 was replaced; workers 0 and 2 kept their processes and lost no step:"
-  sed -n 's/.*\] \(process .* goes on .*\)/   \1/p' "$work/out"
+  show "13. Done. Worker 1 was replaced; workers 0 and 2 kept their processes and lost no step:"
+  sed -n 's/.*\] \(process .* continues .*\)/   \1/p' "$work/out"
 }
 
 launcher='' viewer='' agents=() elastic=()

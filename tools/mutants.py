@@ -99,18 +99,18 @@ class BuildTree:
         command = ['cmake', '--build', self.build_dir, '--target', *targets, '-j', '1']
         return subprocess.run(command, capture_output=True, text=True)
 
-    def patch(self, path, *words):
+    def patch(self, path, *args):
         with path.open('rb') as source:
-            command = ['patch', '-p1', '--no-backup-if-mismatch', *words]
+            command = ['patch', '-p1', '--no-backup-if-mismatch', *args]
             return subprocess.run(
                 command, cwd=self.tree, stdin=source, capture_output=True, text=True
             )
 
-    def run(self, program, *words):
+    def run(self, program, *args):
         """Its exit code and output; where it ends by neither 0 nor 1, None and how it ends."""
         try:
             run = subprocess.run(
-                [self.build_dir / program, *words],
+                [self.build_dir / program, *args],
                 cwd=ROOT,
                 capture_output=True,
                 text=True,
@@ -118,15 +118,15 @@ class BuildTree:
                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
             )
         except subprocess.TimeoutExpired:
-            return None, f'{" ".join(map(str, words))} takes more than {CHUNK_SECONDS} s'
+            return None, f'{" ".join(map(str, args))} takes more than {CHUNK_SECONDS} s'
         if run.returncode in (0, 1):
             return run.returncode, run.stdout
         last = run.stderr.strip().splitlines()[-1:] or ['']
         return None, f'it ends with {run.returncode}: {last[0]}'
 
-    def hunt_chunk(self, first, *words):
+    def hunt_chunk(self, first, *args):
         """The first failure in these seeds, or None."""
-        code, output = self.run('tests/sim/sim_run', '--first', *words)
+        code, output = self.run('tests/sim/sim_run', '--first', *args)
         if code == 0:
             return None
         if code is None:

@@ -88,9 +88,9 @@ def run_chunk(command, first):
     if run.returncode not in (0, 1):
         sys.exit(f'sim_run ended with {run.returncode} in seeds {seeds}')
     failures = []
-    for story in run.stdout.split('FAILED sim_run')[1:]:
-        what = re.search(r'^  (.*)', story, re.MULTILINE)
-        seed = re.match(r'(?: --etcd)? --seed (\d+)', story)
+    for failure in run.stdout.split('FAILED sim_run')[1:]:
+        what = re.search(r'^  (.*)', failure, re.MULTILINE)
+        seed = re.match(r'(?: --etcd)? --seed (\d+)', failure)
         failures.append((int(seed[1]), what[1] if what else ''))
     return failures
 

@@ -134,7 +134,7 @@ is_unchanged() {
   echo "=== $*: unchanged since the tests passed"
 }
 
-# compile PRESET BUILD-ARGUMENTS...: configures, builds, and says how long that took.
+# compile PRESET BUILD-ARGUMENTS...: configures, builds, and prints how long that took.
 # UBSan's checks of each pointer take a quarter of the time of preset asan: only with --slow.
 compile() {
   local status=0 preset=$1 pointers=ON
@@ -201,7 +201,7 @@ repetitions+=':SnapshotsBetweenAgents.KeepsTheManifestAsItCame'
 # Tests that take seconds of processor time with sanitizers: only with --slow.
 slow_with_sanitizers='ControlCodec.AnyChangedByte*:ControlCodec.EveryMessageSurvivesEncoding'
 slow_with_sanitizers+=':FaultPlan.AcceptsOrRejectsAnyBytes:EtcdGateway.RejectsInvalidReplies'
-slow_with_sanitizers+=':Spawns.TheLeaseGoesOnMeanwhile:Files.TheLeaseGoesOnMeanwhile'
+slow_with_sanitizers+=':Spawns.TheLeaseContinuesMeanwhile:Files.TheLeaseContinuesMeanwhile'
 slow_with_sanitizers+=':JobTest.Stores_AFailedPortIsRequestedAgainWhenNeeded'
 slow_with_sanitizers+=':Agent.Fetch_NoWorkersBeforeItEnds:Agent.JoinTimeout_*'
 slow_with_sanitizers+=':Agent.Replicas_NoWorkersBeforeTheSearchEnds'
@@ -386,7 +386,7 @@ stage_coverage() {
   tools/coverage.py
 }
 
-# On machines with a GPU. docs/testing.md says which NCCL lets it run on one GPU.
+# On machines with a GPU. docs/testing.md names the NCCL that lets it run on one GPU.
 stage_gpu() {
   compile check --target cpprun cpprunctl sdk_tests cpprun_nccl
   CPPRUN_BIN=$PWD/build/check/bin run_pytest gpu tests/gpu -n "$slots" --timeout 600

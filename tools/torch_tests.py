@@ -26,7 +26,7 @@ FETCH_SECONDS = 3600
 
 
 class FetchError(Exception):
-    """The tests cannot be had; the text says why."""
+    """The tests cannot be fetched; the text has the reason."""
 
 
 def run(what, command, **how):

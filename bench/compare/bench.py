@@ -84,18 +84,18 @@ class Bench:
 
     def single(self, subject, count, worker, flags=(), attempts=1):
         """The command that starts `count` workers on one node; the floor starts them itself."""
-        words = [str(self.worker), *worker]
+        args = [str(self.worker), *worker]
         if subject == FLOOR:
-            return [str(self.worker), 'spawn', str(count), str(attempts), *words]
+            return [str(self.worker), 'spawn', str(count), str(attempts), *args]
         own = ['--standalone', f'--nproc-per-node={count}', f'--max-restarts={attempts - 1}']
-        return [*self.launchers[subject], *own, *flags, '--no-python', *words]
+        return [*self.launchers[subject], *own, *flags, '--no-python', *args]
 
     def meeting(self, subject, nodes, count, endpoint, worker, flags=()):
         """The command of one agent of several that meet at `endpoint`."""
         own = [f'--nnodes={nodes}', f'--nproc-per-node={count}', '--rdzv-backend=c10d']
         own += [f'--rdzv-endpoint={endpoint}', '--rdzv-id=compare', '--max-restarts=3']
-        words = [str(self.worker), *worker]
-        return [*self.launchers[subject], *own, *flags, '--no-python', *words]
+        args = [str(self.worker), *worker]
+        return [*self.launchers[subject], *own, *flags, '--no-python', *args]
 
 
 def local_endpoint():

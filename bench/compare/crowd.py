@@ -144,8 +144,8 @@ def core(bench, count):
         'CPU': ('µs', (many[0] - few[0]) / runs / count, 'CPU per node of a failure'),
         'memory': ('KiB', (few[1] - base[1]) / count, 'memory per node'),
     }
-    for what, (unit, value, words) in values.items():
-        row = bench.rows.row('scale', f'{count} nodes in the core alone: {words}', unit)
+    for what, (unit, value, text) in values.items():
+        row = bench.rows.row('scale', f'{count} nodes in the core alone: {text}', unit)
         bench.add(OURS, row, max(0, value))
         name = 'the core alone, losing some' if what == 'CPU' else 'the core alone'
         bench.growth.add(what, name, count, row)
@@ -153,11 +153,11 @@ def core(bench, count):
 
 def core_alone(bench, count, runs):
     """(CPU time in µs, peak memory in KiB) of `runs` failures with `count` nodes."""
-    words = [str(bench.parts), '--count', f'round_{count}_nodes', str(runs)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+    command = [str(bench.parts), '--count', f'round_{count}_nodes', str(runs)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         end = machine.wait_for_end(process, bench.size.patience)
         if end.code != 0:
             process.kill()
-            raise RuntimeError(f'{" ".join(words)}: exit {end.code}')
+            raise RuntimeError(f'{" ".join(command)}: exit {end.code}')
         peak = re.search(r'VmHWM:\s+(\d+) kB', process.stdout.read())
     return end.cpu_ms * 1000, int(peak[1])

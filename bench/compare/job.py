@@ -40,10 +40,10 @@ class Job:
         env = machine.outer_environment()
         own = {'COMPARE_STAMPS': self.stamp_file, 'COMPARE_NODE': node, 'TMPDIR': self.folder}
         env |= {'OMP_NUM_THREADS': '1', **{name: str(value) for name, value in own.items()}}
-        words = [*wrap, str(self.bench.worker), 'exec', *command]
+        command_line = [*wrap, str(self.bench.worker), 'exec', *command]
         with open(console or os.devnull, 'wb') as out, open(self.error_file(node), 'wb') as err:
             self.launched[node] = subprocess.Popen(
-                words,
+                command_line,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
@@ -63,8 +63,8 @@ class Job:
     def stamps(self, kind, node=None, after=0):
         found = []
         for line in self.stamp_file.read_text().splitlines():
-            word, ns, where, *numbers = line.split()
-            stamp = Stamp(word, int(ns), where, *map(int, numbers))
+            arg, ns, where, *numbers = line.split()
+            stamp = Stamp(arg, int(ns), where, *map(int, numbers))
             if stamp.kind == kind and stamp.ns > after and node in (None, stamp.node):
                 found.append(stamp)
         return found
@@ -92,5 +92,5 @@ class Job:
 
     def complain(self, what):
         for node in self.launched:
-            said = machine.read(self.error_file(node))[-500:]
-            print(f'  {what}; launcher {node} said: {said}', file=sys.stderr, flush=True)
+            shown = machine.read(self.error_file(node))[-500:]
+            print(f'  {what}; launcher {node} printed: {shown}', file=sys.stderr, flush=True)

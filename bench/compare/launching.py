@@ -50,7 +50,7 @@ def crashes(bench, subject, count):
         bench.rows.row('respawn', f'{case}, {which}', 'ms', goal)
         for which in ('first crash', 'later crashes')
     )
-    told = bench.rows.row(
+    to_first_signal = bench.rows.row(
         'respawn', f'n = {count}: a worker killed, to the first other told', 'ms', Goal(1)
     )
     with Job(bench) as job:
@@ -70,7 +70,7 @@ def crashes(bench, subject, count):
                     subject, later if number else first, machine.ms(killed, workers[-1].ns)
                 )
             for stamp in job.stamps('T', after=killed)[:1]:
-                bench.add(subject, told, machine.ms(killed, stamp.ns))
+                bench.add(subject, to_first_signal, machine.ms(killed, stamp.ns))
 
 def footprint(bench):
     for _ in bench.rounds('footprint'):

@@ -115,8 +115,8 @@ def pull_cable(bench, subject):
         bench.add(subject, alive, len(left))
 
 
-def ip(*words):
-    subprocess.run(['ip', *words], check=True, capture_output=True, timeout=20)
+def ip(*args):
+    subprocess.run(['ip', *args], check=True, capture_output=True, timeout=20)
 
 
 def can_make_hosts():

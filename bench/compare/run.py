@@ -132,11 +132,11 @@ def make_bench(options, folder):
     programs = [name for build in builds for name in (launchers[build][0], bench.ctl(build))]
     for program in (*programs, bench.worker, bench.load, bench.pong, bench.parts):
         if not pathlib.Path(program).exists():
-            sys.exit(f'{program} is not built; the head of {__file__} says how')
+            sys.exit(f'{program} is not built; the head of {__file__} describes how')
     return bench
 
 
-def said_by(command):
+def output_of(command):
     try:
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     except OSError as error:
@@ -147,12 +147,12 @@ def said_by(command):
 
 
 def versions(bench):
-    found = [said_by([*bench.launchers[OURS], '--version'])]
+    found = [output_of([*bench.launchers[OURS], '--version'])]
     if bench.torch_python:  # beside torchrun, or from TORCH_PYTHON
         code = "import importlib.metadata as m; print('torch', m.version('torch'))"
-        found.append(said_by([bench.torch_python, '-c', code]))
+        found.append(output_of([bench.torch_python, '-c', code]))
     elif THEIRS in bench.launchers:
-        older = said_by([*bench.launchers[THEIRS], '--version'])
+        older = output_of([*bench.launchers[THEIRS], '--version'])
         found.append(f'in the place of torch an older build: {older}')
     return ', '.join(found)
 

@@ -98,8 +98,8 @@ def slow_resolver():
                 with contextlib.suppress(TimeoutError):
                     query, peer = port.recvfrom(2048)
                     time.sleep(SLOWNESS)
-                    says_no = query[:2] + b'\x81\x83' + query[4:6] + bytes(6) + query[12:]
-                    port.sendto(says_no, peer)
+                    refusal = query[:2] + b'\x81\x83' + query[4:6] + bytes(6) + query[12:]
+                    port.sendto(refusal, peer)
 
         thread = threading.Thread(target=serve)
         thread.start()
@@ -112,11 +112,11 @@ def slow_resolver():
 
 def loaded(bench, server, operation, connections, depth):
     """The results of compare_load; None if it failed."""
-    words = [bench.load, server.port, server.process.pid, operation, connections, depth]
-    words.append(bench.size.load)
+    command = [bench.load, server.port, server.process.pid, operation, connections, depth]
+    command.append(bench.size.load)
     try:
         done = subprocess.run(
-            list(map(str, words)),
+            list(map(str, command)),
             check=False,
             capture_output=True,
             text=True,
@@ -164,15 +164,15 @@ def goal_of(field, operation, times):
 
 def one_operation(bench, running, operation, shape, times, floors):
     for subject in turned(bench, names(bench)):
-        said = loaded(bench, running[subject], operation, *shape)
-        for field, words in FIELDS.items():
+        measured = loaded(bench, running[subject], operation, *shape)
+        for field, text in FIELDS.items():
             row = bench.rows.row(
                 'store',
-                f'{operation}, {shape[0]} × {shape[1]}: {words}',
+                f'{operation}, {shape[0]} × {shape[1]}: {text}',
                 'µs',
                 goal_of(field, operation, times),
             )
-            bench.add(subject, row, said and said[field])
+            bench.add(subject, row, measured and measured[field])
             if subject == OURS and floors:
                 row.add(FLOOR, floors[field])
 
@@ -184,12 +184,12 @@ def turned(bench, all_names):
 def connect(bench, running, case, count, more=()):
     row = bench.rows.row('store', case, 'ms', Goal(30))
     for subject in turned(bench, [*more, *names(bench)]):
-        said = loaded(bench, running[subject], 'connect', count, 1)
-        bench.add(subject, row, said and said['p50'] / 1000)
+        measured = loaded(bench, running[subject], 'connect', count, 1)
+        bench.add(subject, row, measured and measured['p50'] / 1000)
 
 
 def wake(bench, running):
     row = bench.rows.row('store', 'one SET wakes 256 waiting: until the last knows, p50', 'µs')
     for subject in turned(bench, names(bench)):
-        said = loaded(bench, running[subject], 'wake', 256, 1)
-        bench.add(subject, row, said and said['p50'])
+        measured = loaded(bench, running[subject], 'wake', 256, 1)
+        bench.add(subject, row, measured and measured['p50'])

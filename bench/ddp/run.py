@@ -47,9 +47,9 @@ GOALS = {'mlp': 0.92, 'conv': 0.92, 'tiny': 0.65}
 
 def launch(command, env, seconds=600):
     """Runs one job; returns the JSON lines of its ranks."""
-    words = [str(BIN / 'cpprun'), '--standalone', '--nproc_per_node=2', '--no-python', *command]
+    args = [str(BIN / 'cpprun'), '--standalone', '--nproc_per_node=2', '--no-python', *command]
     done = subprocess.run(  # noqa: S603
-        words,
+        args,
         env={**os.environ, 'OMP_NUM_THREADS': '1', **env},
         capture_output=True,
         text=True,
@@ -57,40 +57,40 @@ def launch(command, env, seconds=600):
         check=False,
     )
     if done.returncode:
-        sys.exit(f'{" ".join(words)}: exit {done.returncode}\n{done.stdout}{done.stderr}')
+        sys.exit(f'{" ".join(args)}: exit {done.returncode}\n{done.stdout}{done.stderr}')
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{')]
 
 
-def turns(rounds, words):
+def turns(rounds, args):
     """{program: [its output in each round]}."""
-    said = {name: [] for name in PROGRAMS}
+    results = {name: [] for name in PROGRAMS}
     for number in range(rounds):
         names = list(PROGRAMS) if number % 2 == 0 else list(reversed(PROGRAMS))
         for name in names:
             command, env, more = PROGRAMS[name]
-            said[name].append(launch([*command, *words, *more], env))
-    return said
+            results[name].append(launch([*command, *args, *more], env))
+    return results
 
 
 def median(runs, key):
     return statistics.median(run[0][key] for run in runs)
 
 
-def same_losses(said, program):
+def same_losses(results, program):
     """In how many rounds all losses equal those of Python with the same optimizer."""
-    words = PROGRAMS[program][2]
-    twin = next(name for name, (to, _, own) in PROGRAMS.items() if to == TWIN and own == words)
-    return sum(a[0]['losses'] == b[0]['losses'] for a, b in zip(said[program], said[twin]))
+    args = PROGRAMS[program][2]
+    twin = next(name for name, (to, _, own) in PROGRAMS.items() if to == TWIN and own == args)
+    return sum(a[0]['losses'] == b[0]['losses'] for a, b in zip(results[program], results[twin]))
 
 
 def bench_net(name, rounds, shrink):
     text, warmup, steps = NETS[name]
-    words = [name, str(max(1, warmup // shrink)), str(max(2, steps // shrink))]
-    said = turns(rounds, words)
-    python = said['Python']
+    args = [name, str(max(1, warmup // shrink)), str(max(2, steps // shrink))]
+    results = turns(rounds, args)
+    python = results['Python']
     base, wall = median(python, 'cpu_ms'), median(python, 'wall_ms')
     thread_base = median(python, 'training_cpu_ms')
-    for program, runs in said.items():
+    for program, runs in results.items():
         cpu, time = median(runs, 'cpu_ms'), median(runs, 'wall_ms')
         goal = f' (goal {GOALS[name]})' if program == 'C++' else ''
         row = (
@@ -103,7 +103,7 @@ def bench_net(name, rounds, shrink):
             f'{time / wall:.2f}',
             f'{median(runs, "faults"):.0f}',
             f'{median(runs, "rss_mib"):.0f}',
-            f'{same_losses(said, program)} of {rounds} rounds',
+            f'{same_losses(results, program)} of {rounds} rounds',
         )
         print('| ' + ' | '.join(row) + ' |', flush=True)
 

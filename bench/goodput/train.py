@@ -1,6 +1,6 @@
 """Trains a small transformer with DDP over Gloo on random tokens, without end.
 
-Each step depends on its number alone, so a training that resumes goes on as if it had not been
+Each step depends on its number alone, so a training that resumes continues as if it had not been
 interrupted. Rank 0 appends the number of each finished step and its time to --progress.
 
     train.py --progress FILE --folder SNAPSHOTS [--every N|auto] [--disk-only] [--elastic]

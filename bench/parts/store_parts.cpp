@@ -27,7 +27,7 @@ class Served {
     tcpstore::Command command;
     keep(parser_.parse({bytes, request.size()}, command));
     store_.apply(SessionId(1), command, replies_);
-    replies_.said[1].clear();
+    replies_.replies[1].clear();
   }
 
  private:

@@ -103,6 +103,6 @@ class Job:
         machine.wait_until(lambda: found() or self.process.poll() is not None, self.patience, 0.01)
         got = found()
         if not got:
-            said = machine.read(self.folder / 'output')[-1500:]
-            print(f'  {self.launcher.name}: no {kind} of all ranks; {said}', file=sys.stderr)
+            output = machine.read(self.folder / 'output')[-1500:]
+            print(f'  {self.launcher.name}: no {kind} of all ranks; {output}', file=sys.stderr)
         return got

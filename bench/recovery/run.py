@@ -130,7 +130,7 @@ def crash(job, table, row, launcher):
 
 
 def end_of_regrouping(job, table, row, killed_at):
-    """Survivors begin and import nothing: their program tells when a round has made a step."""
+    """Survivors begin and import nothing: their program reports when a round has made a step."""
     stepped = job.wait_for('first_step', killed_at)
     last = stepped and seconds(killed_at, max(stamp.ns for stamp in stepped.values()))
     table.add(f'{row}: crash to next step of all ranks, s', ELASTIC, last)

@@ -79,7 +79,7 @@ class Worker:
         )
         self.state = cpprun_worker.Snapshot(f'{self.folder}/ours', model=self.model, keep=1)
 
-    def say(self, **fields):
+    def report(self, **fields):
         print(json.dumps(fields), flush=True)
 
     def memcpy(self):
@@ -118,7 +118,7 @@ class Worker:
             )
             async_save = time.monotonic() - start
             saving.result()
-            self.say(copy=copy, ours=ours, asking=asking, async_save=async_save)
+            self.report(copy=copy, ours=ours, asking=asking, async_save=async_save)
 
     def dlrover(self):
         """Flash checkpoint into shared memory; rank 0 saves the whole state."""
@@ -137,7 +137,7 @@ class Worker:
             )
             time.sleep(1)
             if step and self.dist.get_rank() == 0:  # the first one makes the memory
-                self.say(dlrover=seconds)
+                self.report(dlrover=seconds)
 
     @staticmethod
     def seconds_of(call):
@@ -161,7 +161,7 @@ class Worker:
         for period in range(2 * PERIODS + 1):
             self.dist.barrier()
             first, saves, until = step, 0, time.monotonic() + PERIOD_S
-            while self.goes_on(until):
+            while self.continues(until):
                 left = (left @ left).clamp(-1, 1)
                 self.dist.all_reduce(numbers)
                 step += 1
@@ -170,7 +170,7 @@ class Worker:
             if not self.state.wait():
                 sys.exit('a save has failed')
             if self.dist.get_rank() == 0:
-                self.say(steps=step - first, saves=saves)
+                self.report(steps=step - first, saves=saves)
 
     def cpu(self):
         """Processor time of saves without training."""
@@ -181,19 +181,19 @@ class Worker:
             pause = time.thread_time() - began[1]
             self.state.wait()
             if step:  # the first one makes the memory
-                self.say(pause=pause, save=time.process_time() - began[0])
+                self.report(pause=pause, save=time.process_time() - began[0])
 
-    def goes_on(self, until):
+    def continues(self, until):
         """Rank 0's clock decides."""
-        told = self.torch.tensor([time.monotonic() < until])
-        self.dist.broadcast(told, src=0)
-        return bool(told.item())
+        continues = self.torch.tensor([time.monotonic() < until])
+        self.dist.broadcast(continues, src=0)
+        return bool(continues.item())
 
     def resume(self):
         self.dist.barrier()
         start = time.monotonic()
         step = self.state.resume()
-        self.say(source=self.state.source, seconds=time.monotonic() - start)
+        self.report(source=self.state.source, seconds=time.monotonic() - start)
         if step == 0:
             self.state.save(1)
             self.dist.barrier()

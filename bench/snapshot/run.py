@@ -26,12 +26,12 @@ BIN = pathlib.Path(os.environ.get('CPPRUN_BIN', ROOT / 'build' / 'check' / 'bin'
 MIB = 1 << 20
 
 
-def launch(*words, restarts=0, seconds=600):
+def launch(*args, restarts=0, seconds=600):
     """Runs one job of two ranks; returns all their JSON lines."""
     command = [BIN / 'cpprun', '--standalone', '--nproc_per_node=2', f'--max_restarts={restarts}']
-    command += ['--no-python', BIN / 'snapshot_bench', *words]
+    command += ['--no-python', BIN / 'snapshot_bench', *args]
     done = subprocess.run(  # noqa: S603
-        [str(word) for word in command],
+        [str(arg) for arg in command],
         env={**os.environ, 'OMP_NUM_THREADS': '1'},
         capture_output=True,
         text=True,

@@ -78,8 +78,8 @@ class Watchers:
     def lines(self):
         with self.open('/log/nonce') as answer:
             nonce = answer.read().decode()
-        words = '\n'.join(['cpprun log lines', nonce, self.run_id, '0'])
-        proof = hmac.new(TOKEN.encode(), words.encode(), hashlib.sha256).hexdigest()
+        signed = '\n'.join(['cpprun log lines', nonce, self.run_id, '0'])
+        proof = hmac.new(TOKEN.encode(), signed.encode(), hashlib.sha256).hexdigest()
         query = {'job': self.run_id, 'rank': 0, 'nonce': nonce, 'proof': proof}
         self.read('/log?' + urllib.parse.urlencode(query), 'lines')
 
@@ -122,7 +122,7 @@ def measure(options, names):
             watchers.ended.set()
             (pathlib.Path(folder) / 'end').touch()
             if job.wait(STARTS_S) != 0 or silent:
-                sys.exit(f'the job failed, or nobody heard anything: {silent}')
+                sys.exit(f'the job failed, or these readers received nothing: {silent}')
             sums = [list(map(int, path.read_text().split()))
                     for path in pathlib.Path(folder).glob('rank-*')]
         finally:
@@ -142,9 +142,9 @@ def main():
     parser.add_argument('--workers', type=int, default=2)
     options = parser.parse_args()
     options.bin = options.bin.resolve()
-    print(f'{"who looks":44} {"heartbeat":>12} {"agent":>12} {"of 10 ms":>10}')
+    print(f'{"reader":44} {"heartbeat":>12} {"agent":>12} {"of 10 ms":>10}')
     worst = 0
-    for title, names in (('nobody', ()), ('a dashboard', ('dashboard',)),
+    for title, names in (('none', ()), ('a dashboard', ('dashboard',)),
                          ('a dashboard, its log, Prometheus, status',
                           ('dashboard', 'lines', 'scrapes', 'status'))):
         heartbeat, agent = measure(options, names)

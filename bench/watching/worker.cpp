@@ -58,13 +58,13 @@ int main(int argc, char** argv) {
   int64_t next = now(CLOCK_MONOTONIC);
   for (int64_t step = 0; ::access((folder + "/end").c_str(), F_OK) != 0; ++step) {
     work();
-    const bool tells = step / kBlock % 2 == 0;
+    const bool reports = step / kBlock % 2 == 0;
     const int64_t begin = now(CLOCK_THREAD_CPUTIME_ID);
-    if (tells) {
+    if (reports) {
       cpprun::worker::count_collective();
       cpprun::worker::heartbeat(step);
     }
-    Sum& sum = tells ? with : without;
+    Sum& sum = reports ? with : without;
     sum.nanoseconds += now(CLOCK_THREAD_CPUTIME_ID) - begin;
     ++sum.steps;
     next += kStep;

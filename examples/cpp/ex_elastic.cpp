@@ -40,7 +40,7 @@ int train(cpprun::Args args) {
     cpprun::Snapshot snapshot;
     snapshot.track(ddp).track(optimizer, ddp);
     int64_t step = snapshot.resume().step;
-    examples::say("process ", ::getpid(), " goes on with step ", step, " in round ",
+    examples::say("process ", ::getpid(), " continues with step ", step, " in round ",
                   round.number());
     while (step < steps) {
       const torch::Tensor x = batch(step, round.rank());

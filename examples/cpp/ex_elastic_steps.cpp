@@ -53,7 +53,7 @@ int train(cpprun::Args args) {
     steps.commit([&] {  // the whole body of the loop
       const int64_t round = steps.round().number();
       if (std::exchange(seen, round) != round) {
-        examples::say("process ", ::getpid(), " goes on with step ", step, " in round ", round);
+        examples::say("process ", ::getpid(), " continues with step ", step, " in round ", round);
       }
       const torch::Tensor x = inputs_of(next_batch(sampler));
       optimizer.zero_grad();

@@ -44,7 +44,7 @@ def train(options):
             this = elastic.current_round()
             if begun != this.number:
                 begun = this.number
-                say(f"process {os.getpid()} goes on with step {step} in round {begun}")
+                say(f"process {os.getpid()} continues with step {step} in round {begun}")
             inputs, wanted = batch(step, this.rank)
             optimizer.zero_grad()
             nn.functional.mse_loss(ddp(inputs), wanted).backward()
