@@ -86,8 +86,8 @@ class Browser:
 
     def complaints(self):
         """Errors in the browser's console."""
-        said = self._call('POST', f'{self.session}/se/log', {'type': 'browser'})
-        return [line['message'] for line in said if line['level'] == 'SEVERE']
+        entries = self._call('POST', f'{self.session}/se/log', {'type': 'browser'})
+        return [line['message'] for line in entries if line['level'] == 'SEVERE']
 
     def close(self):
         try:

@@ -41,10 +41,10 @@ def job(nodes, rounds, **more):
 
 
 class Feed:
-    """Serves `page` at / and the events passed to tell() at /events."""
+    """Serves `page` at / and the events passed to send() at /events."""
 
     def __init__(self, page):
-        self.page, self.said, self.readers = page, {}, []
+        self.page, self.newest, self.readers = page, {}, []
         self.steps = {'jobs': {}}  # what it remembers
         self.lock = threading.Lock()
         feed = self
@@ -74,7 +74,7 @@ class Feed:
         handler.end_headers()
         mine = queue.Queue()
         with self.lock:
-            for event in self.said.values():
+            for event in self.newest.values():
                 mine.put(event)
             self.readers.append(mine)
         while (event := mine.get()) is not None:
@@ -82,21 +82,21 @@ class Feed:
             handler.wfile.flush()
         return None
 
-    def tell(self, name, data, now_ms):
+    def send(self, name, data, now_ms):
         text = f'event: {name}\nid: {now_ms}\ndata: {json.dumps(data)}\n\n'.encode()
         with self.lock:
-            self.said[name] = text
+            self.newest[name] = text
             for reader in self.readers:
                 reader.put(text)
 
     def state(self, now_ms, **jobs):
-        self.tell('state', {'version': '0.1.0', 'host': 'node0000', 'jobs': jobs}, now_ms)
+        self.send('state', {'version': '0.1.0', 'host': 'node0000', 'jobs': jobs}, now_ms)
 
     def progress(self, now_ms, **jobs):
-        self.tell('progress', {'jobs': jobs}, now_ms)
+        self.send('progress', {'jobs': jobs}, now_ms)
 
     def workers(self, now_ms, **jobs):
-        self.tell('workers', {'jobs': jobs}, now_ms)
+        self.send('workers', {'jobs': jobs}, now_ms)
 
     def close(self):
         with self.lock:

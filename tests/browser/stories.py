@@ -62,6 +62,6 @@ def play(feed, name, now, whole, base_us, slow, seconds=240, every=1):
     """Four minutes of a job, sent as fast as possible; then the job stays unchanged."""
     feed.state(now, **{name: whole})
     for at in range(0, seconds, every):
-        told = steps(at, whole, base_us, slow, 7)
-        feed.progress(now - (seconds - at) * SECOND, **{name: told})
+        progress = steps(at, whole, base_us, slow, 7)
+        feed.progress(now - (seconds - at) * SECOND, **{name: progress})
     feed.state(now, **{name: whole})

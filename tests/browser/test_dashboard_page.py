@@ -16,9 +16,9 @@ def open_with(browser, feed, now, **jobs):
     browser.wait('!document.getElementById("job").hidden')
 
 
-def tell_all(browser, feed, name, story, **how):
+def play_job(browser, feed, name, job, **how):
     """Opens the page before the first event: it keeps everything that it receives."""
-    now, whole = story
+    now, whole = job
     open_with(browser, feed, now, **{name: whole})
     play(feed, name, now, whole, **how)
     points = how.get('seconds', 240) // how.get('every', 1)
@@ -43,7 +43,7 @@ def test_job_of_two_nodes_with_a_failure(browser, cluster, pictures):
                  'row.cells[6].textContent.endsWith("MiB")).length === 4')
     browser.run('byId("ranks-part").open = false')
     broken = real.status()['round']
-    (cluster.folder / f'say-rank-1-round-{broken}').write_text('3')
+    (cluster.folder / f'exit-rank-1-round-{broken}').write_text('3')
     browser.wait('document.querySelectorAll("#rounds tbody tr").length === 2')
     browser.wait('document.querySelector("#rounds tbody td:last-child") && '
                  'document.querySelectorAll("#rounds tbody tr")[1].lastChild.textContent !== ""')
@@ -51,7 +51,7 @@ def test_job_of_two_nodes_with_a_failure(browser, cluster, pictures):
     assert browser.text('#words') == 'out of luck'
     assert 'all ranks ran again' in browser.text('#failure_summary-title')
     browser.picture(pictures / 'real.png')
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in cluster.agents:
         agent.ends(0)
 
@@ -59,7 +59,7 @@ def test_job_of_two_nodes_with_a_failure(browser, cluster, pictures):
 TOKEN = 'a token that nobody guesses'
 TALKER = ('--no-python', 'sh', '-c',
           'echo "rank $RANK: <b>epoch 1</b>"; for n in $(seq 60); do echo "step $n"; done; '
-          'while [ ! -e "$NODES_DIR/say-all" ]; do sleep 0.1; done')
+          'while [ ! -e "$NODES_DIR/exit-all" ]; do sleep 0.1; done')
 
 
 def show_log(browser, rank, token):
@@ -91,7 +91,7 @@ def test_log_lines_of_a_rank_with_the_token(browser, cluster, pictures):
     browser.picture(pictures / 'log.png')
     browser.run('byId("log-stop").click()')
     assert browser.run('return byId("log-lines").hidden && log.source === null')
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in cluster.agents:
         agent.ends(0)
 
@@ -234,7 +234,7 @@ def test_hostile_text_stays_text(browser, feed):
 
 
 def test_thousand_nodes_render_fluently(browser, feed, pictures):
-    tell_all(browser, feed, 'llm-70b', thousand_nodes(), base_us=2_310_000, slow=3344, every=4)
+    play_job(browser, feed, 'llm-70b', thousand_nodes(), base_us=2_310_000, slow=3344, every=4)
     for text in ('984 running', '14 starting', '1 silent', '1 dead', '6 idle', 'much slower'):
         assert text in browser.text('#legend')
     took = browser.run('const begun = performance.now(); for (let i = 0; i < 10; ++i) draw();'
@@ -252,7 +252,7 @@ def test_thousand_nodes_render_fluently(browser, feed, pictures):
 
 
 def test_light_and_dark(browser, feed, pictures):
-    tell_all(browser, feed, 'resnet50', two_nodes(), base_us=51_200, slow=5)
+    play_job(browser, feed, 'resnet50', two_nodes(), base_us=51_200, slow=5)
     seen = set()
     for scheme in ('light', 'dark'):
         browser.scheme(scheme)

@@ -35,12 +35,12 @@ def test_top_fits_one_screen(browser, cluster, tmp_path, pictures):
     browser.devtools('Emulation.setDeviceMetricsOverride', width=780, height=100,
                      deviceScaleFactor=1, mobile=False)
     browser.picture(pictures / 'top.png')
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in cluster.agents:
         agent.ends(0)
 
 
-def screen_with(tmux, words):
+def screen_with(tmux, text):
     shown = subprocess.run([*tmux, 'capture-pane', '-p'], capture_output=True, text=True,
                            check=True, timeout=60).stdout
-    return shown if words in shown else None
+    return shown if text in shown else None

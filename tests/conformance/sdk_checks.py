@@ -6,7 +6,7 @@ import re
 Row = collections.namedtuple('Row', 'id command check needs', defaults=('',))
 
 
-def says(*lines):
+def prints(*lines):
     """The output has exactly these lines, in any order."""
 
     def check(out):

@@ -1,6 +1,6 @@
 """Acceptance commands of the SDK's examples: DDP step by step (A), the X-ray pipeline (E)."""
 
-from sdk_checks import Row, both, ctest, has, same_lines, says
+from sdk_checks import Row, both, ctest, has, same_lines, prints
 
 SMALL = '--image-size 32'
 
@@ -8,12 +8,12 @@ ROWS = [
     Row(
         'A5',
         'cpprun --nproc_per_node=4 ex_six_steps --compare-solo --tol 1e-6 >$T/o; echo $?',
-        says('0'),
+        prints('0'),
     ),
     Row(
         'A7',
         "grep -o '^.rank [0-9]. step [1-6]' <(cpprun --nproc_per_node=3 ex_six_steps)",
-        says(*(f'[rank {rank}] step {step}' for rank in range(3) for step in range(1, 7))),
+        prints(*(f'[rank {rank}] step {step}' for rank in range(3) for step in range(1, 7))),
     ),
     Row(
         'A7-lines',
@@ -25,25 +25,25 @@ ROWS = [
         'A8',
         'for r in 0 1 2; do ex_init --method manual --port $PORT --rank $r --world-size 3 & done; '
         'wait',
-        says(*['Done'] * 3),
+        prints(*['Done'] * 3),
     ),
-    Row('A9', 'ex_sampler --n 10 --k 3 --rank 1', says('1 4 7 0')),
+    Row('A9', 'ex_sampler --n 10 --k 3 --rank 1', prints('1 4 7 0')),
     Row(
         'A10',
         'for r in 0 1 2; do ex_sampler --n 10 --k 3 --rank $r; done',
-        says('0 3 6 9', '1 4 7 0', '2 5 8 1'),
+        prints('0 3 6 9', '1 4 7 0', '2 5 8 1'),
     ),
     Row(
         'A10b',
         'for r in 0 1 2; do ex_sampler --n 10 --k 3 --rank $r --drop-last; done',
-        says('0 3 6', '1 4 7', '2 5 8'),
+        prints('0 3 6', '1 4 7', '2 5 8'),
     ),
-    Row('A10b-edges', ctest('SamplerEdges'), says('0')),
+    Row('A10b-edges', ctest('SamplerEdges'), prints('0')),
     Row(
         'A11',
         'for e in 0 1 2; do for r in 0 1 2; do ex_sampler --n 10 --k 3 --rank $r --shuffle '
         '--epoch $e; done; done; ex_sampler --n 10 --k 3 --rank 0 --shuffle --seed 1',
-        says(
+        prints(
             *('4 5 0 2', '1 3 8 4', '7 9 6 1'),
             *('5 2 9 4', '6 0 3 5', '1 8 7 6'),
             *('8 5 0 3', '7 6 4 8', '1 9 2 7'),
@@ -53,33 +53,33 @@ ROWS = [
     Row(
         'A12',
         'cd $T; cpprun --nproc_per_node=3 ex_ckpt_barrier --eval --n 10 --print-count',
-        says('10'),
+        prints('10'),
     ),
-    Row('A13', ctest('CustomSampler'), says('0')),
-    Row('A15', ctest('DdpDeviceMismatch'), says('0')),
+    Row('A13', ctest('CustomSampler'), prints('0')),
+    Row('A15', ctest('DdpDeviceMismatch'), prints('0')),
     Row(
         'A16',
         'cpprun --nproc_per_node=2 ex_six_steps --unused-branch; echo exit $?; '
         'cpprun --nproc_per_node=2 ex_six_steps --unused-branch --find-unused >$T/o; echo then $?',
         both(has(r'spare\.weight'), has('^exit 1$'), has('^then 0$')),
     ),
-    Row('A17', ctest('DdpAccess'), says('0')),
+    Row('A17', ctest('DdpAccess'), prints('0')),
     Row(
         'A18',
         'cd $T; ex_prefix --save-wrapped $T/w.pt >o && cpprunctl snapshot ls $T/w.pt >l; '
         "grep -c weight l; grep -c 'module\\.' l",
-        says('1', '0'),
+        prints('1', '0'),
     ),
     Row(
         'A19-cpp',
         'ex_prefix',
         has(r'^stripped: net\.weight module_list\.0\.weight submodule\.bias$', 1),
     ),
-    Row('A24', 'grep -c master <(cpprun --nproc_per_node=3 ex_six_steps)', says('1')),
+    Row('A24', 'grep -c master <(cpprun --nproc_per_node=3 ex_six_steps)', prints('1')),
     Row(
         'A26',
         """grep '"rank":2' <(cpprun --nproc_per_node=3 ex_gather_objects)""",
-        says(
+        prints(
             '['
             + ','.join(
                 f'{{"tensor":[{1 + r}],"list":[{1 + r},{2 + r},{3 + r}],"dict":{{"rank":{r}}}}}'
@@ -91,14 +91,14 @@ ROWS = [
     Row(
         'A27',
         'cpprun --nproc_per_node=gpu ex_gather_objects --cuda >$T/o; echo $?',
-        says('0'),
+        prints('0'),
         'gpu',
     ),
     Row(
         'A29',
         "cd $T; grep -c 'loaded generation 1' <(cpprun --nproc_per_node=3 ex_ckpt_barrier "
         '--slow-save 2)',
-        says('3'),
+        prints('3'),
     ),
     Row(
         'A29-no-barrier',
@@ -110,20 +110,24 @@ ROWS = [
         'E1',
         'cd $T; cpprun --standalone --nproc_per_node=2 ex_ranzcr --synthetic 96 '
         f'{SMALL} --epochs 1 >o; echo $?',
-        says('0'),
+        prints('0'),
     ),
     Row(
         'E4',
         "cd $T; grep -c '^Validation loss=' <(cpprun --nproc_per_node=2 ex_ranzcr --synthetic 96 "
         f'{SMALL} --epochs 3)',
-        says('3'),
+        prints('3'),
     ),
-    Row('E6', f'cd $T; ex_ranzcr --solo --synthetic 96 {SMALL} --epochs 1 >o; echo $?', says('0')),
+    Row(
+        'E6',
+        f'cd $T; ex_ranzcr --solo --synthetic 96 {SMALL} --epochs 1 >o; echo $?',
+        prints('0'),
+    ),
     Row(
         'E8',
         'cd $T; cpprun --nproc_per_node=3 ex_ckpt_barrier --rounds 50 --same-name --jitter >o; '
         "echo $?; grep -c 'loaded generation' o",
-        says('0', '150'),
+        prints('0', '150'),
     ),
     Row(
         'E9',
@@ -152,7 +156,7 @@ ROWS = [
         'E11',
         f'cd $T; cpprun --nproc_per_node=2 ex_ranzcr --synthetic 64 {SMALL} --epochs 2 >o; '
         'ls model.checkpoint_0.pt model.checkpoint_1.pt model.pt',
-        says('model.checkpoint_0.pt', 'model.checkpoint_1.pt', 'model.pt'),
+        prints('model.checkpoint_0.pt', 'model.checkpoint_1.pt', 'model.pt'),
     ),
     Row(
         'E12',
@@ -160,5 +164,5 @@ ROWS = [
         f'--synthetic 97 {SMALL} --epochs 1 --eval-only); done',
         same_lines(3),
     ),
-    Row('E15', ctest('GroupShuffleSplit'), says('0')),
+    Row('E15', ctest('GroupShuffleSplit'), prints('0')),
 ]

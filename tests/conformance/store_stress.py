@@ -37,12 +37,12 @@ class StressClients:
         self.chance = random.Random(seed)
         self.running = {}  # number -> process id
         self.to_start = {}  # number -> when
-        self.lives = [0] * CLIENTS
+        self.processes = [0] * CLIENTS
         self.kills = {NOTHING: 0, IN_WAIT: 0, IN_LOCK: 0}
         self.wrong = []
 
     def start(self, number):
-        self.lives[number] += 1
+        self.processes[number] += 1
         pid = os.fork()
         if pid == 0:
             self.live(number)
@@ -52,9 +52,9 @@ class StressClients:
         """The child; never returns."""
         code = 1
         try:
-            life = self.lives[number]
-            chance = random.Random(f'{self.seed} {number} {life}')
-            Client(self.port, self.shared, number, life, chance).run()
+            process = self.processes[number]
+            chance = random.Random(f'{self.seed} {number} {process}')
+            Client(self.port, self.shared, number, process, chance).run()
             code = 0
         except BaseException as error:
             print(f'client {number}: {error}', file=sys.stderr, flush=True)
@@ -171,7 +171,7 @@ def main():
     clients.end()
     left = leaks(port, least)
     total = judge(before, clients.shared, clients.wrong)
-    report = {'wrong': clients.wrong, 'leaks': left, 'lives': sum(clients.lives), **total}
+    report = {'wrong': clients.wrong, 'leaks': left, 'processes': sum(clients.processes), **total}
     report['kills'] = {'waiting': clients.kills[IN_WAIT], 'locked': clients.kills[IN_LOCK],
                        'else': clients.kills[NOTHING]}
     print(json.dumps(report))

@@ -26,8 +26,8 @@ class Cpp:
     """A StoreClient in its own process. Keys and values are bytes or text."""
 
     def __init__(self, address, timeout=SECONDS, connect=SECONDS, prefix='', checks_in=False):
-        words = [address, int(timeout * 1000), int(connect * 1000), prefix, int(checks_in)]
-        command = [BIN / 'store_client_driver', *map(str, words)]
+        args = [address, int(timeout * 1000), int(connect * 1000), prefix, int(checks_in)]
+        command = [BIN / 'store_client_driver', *map(str, args)]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -36,21 +36,21 @@ class Cpp:
     def reply(self):
         return self.process.stdout.readline().rstrip('\n')
 
-    def say(self, *words):
-        made = [self.word(w) for w in words]
+    def send(self, *args):
+        made = [self.encoded(value) for value in args]
         self.process.stdin.write(' '.join(made) + '\n')
         self.process.stdin.flush()
 
-    def __call__(self, verb, *words):
-        self.say(verb.encode(), *words)
+    def __call__(self, verb, *args):
+        self.send(verb.encode(), *args)
         return self.reply()
 
     @staticmethod
-    def word(word):
+    def encoded(value):
         """Verbs and numbers are sent unchanged."""
-        if isinstance(word, bytes):
-            return word.decode()
-        return str(word) if isinstance(word, int) else (word.encode().hex() or '-')
+        if isinstance(value, bytes):
+            return value.decode()
+        return str(value) if isinstance(value, int) else (value.encode().hex() or '-')
 
     def end(self):
         self.process.kill()
@@ -144,14 +144,14 @@ SCRIPT = [
 ]
 
 
-def twin(store, verb, *words):
+def twin(store, verb, *args):
     """The answer of torch's own client to the same call, in the C++ client's format."""
     if verb in ('check', 'multi_get', 'wait'):
-        got = getattr(store, verb)([f'py/{w}' for w in words])
+        got = getattr(store, verb)([f'py/{w}' for w in args])
     elif verb == 'multi_set':
-        got = store.multi_set([f'py/{w}' for w in words[::2]], list(words[1::2]))
+        got = store.multi_set([f'py/{w}' for w in args[::2]], list(args[1::2]))
     else:
-        got = getattr(store, verb)(*[f'py/{w}' for w in words[:1]], *words[1:])
+        got = getattr(store, verb)(*[f'py/{w}' for w in args[:1]], *args[1:])
     if got is None:
         return 'ok'
     if isinstance(got, list):
@@ -163,12 +163,12 @@ def twin(store, verb, *words):
 
 def test_every_call_answers_as_in_python(cpp, python):
     client = cpp(prefix='cpp')
-    for verb, *words in SCRIPT:
-        expected = twin(python, verb, *words)
-        spoken = [SECONDS * 1000, *words] if verb == 'wait' else words
+    for verb, *args in SCRIPT:
+        expected = twin(python, verb, *args)
+        spoken = [SECONDS * 1000, *args] if verb == 'wait' else args
         if verb == 'num_keys':
             expected = f'ok {python.num_keys()}'
-        assert client(verb, *spoken) == expected, (verb, words)
+        assert client(verb, *spoken) == expected, (verb, args)
     for key in ('a', 'n', 'new', 'c', 'm1', 'm3'):
         assert python.get(f'cpp/{key}') == python.get(f'py/{key}')
 
@@ -206,11 +206,11 @@ def test_client_rejects_keys_and_values_that_no_store_accepts(cpp):
 
 def test_get_and_multi_get_wait_for_their_keys(cpp, python):
     client = cpp()
-    client.say(b'get', 'later')
+    client.send(b'get', 'later')
     time.sleep(0.1)
     python.set('later', 'came')
     assert client.reply() == value(b'came')
-    client.say(b'multi_get', 'later', 'later still')
+    client.send(b'multi_get', 'later', 'later still')
     time.sleep(0.1)
     python.set('later still', 'too')
     assert client.reply() == value(b'came') + ' ' + b'too'.hex()
@@ -252,7 +252,7 @@ def test_queues_with_a_python_client(server, cpp, python):
     assert python.queue_pop('q') == b''
     assert client('queue_pop', 'q', b'now') == "error Refused queue 'q' is empty"
     assert client('queue_pop', 'q', b'block') == 'error Timeout wait timeout after 500ms, keys: q'
-    client.say(b'queue_pop', 'q', b'block')
+    client.send(b'queue_pop', 'q', b'block')
     python.queue_push('q', 'pushed')
     assert client.reply() == value(b'pushed')
 
@@ -262,7 +262,7 @@ def test_barrier_is_reusable_and_leaves_two_keys(cpp, python):
     before = python.num_keys()
     for _ in range(30):
         for client in clients[:-1]:
-            client.say(b'barrier', 'b', 3)
+            client.send(b'barrier', 'b', 3)
         time.sleep(0.002)
         assert clients[-1]('barrier', 'b', 3) == 'ok'
         assert [client.reply() for client in clients[:-1]] == ['ok', 'ok']

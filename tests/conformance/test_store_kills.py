@@ -28,10 +28,10 @@ def serving():
 
 @pytest.mark.parametrize("seed", range(3 if IS_LONG else 1))
 def test_killed_clients_disturb_no_other(serving, seed):
-    words = [sys.executable, STRESS, serving.port, seed, SECONDS]
+    args = [sys.executable, STRESS, serving.port, seed, SECONDS]
     env = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
            "TORCH_CPP_LOG_LEVEL": "ERROR"}
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
+    done = subprocess.run([str(arg) for arg in args], capture_output=True, text=True,
                           timeout=SECONDS + 80, env=env)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)

@@ -12,9 +12,9 @@ RUN = ROOT / 'bench' / 'compare' / 'run.py'
 SUITES = {'start', 'respawn', 'footprint', 'orphans', 'elastic', 'scale', 'output', 'store'}
 
 
-def compare(*words, seconds=120):
+def compare(*args, seconds=120):
     return subprocess.run(
-        [sys.executable, RUN, '--bin', BIN, *words],
+        [sys.executable, RUN, '--bin', BIN, *args],
         check=False,
         capture_output=True,
         text=True,

@@ -22,8 +22,8 @@ def built():
         pytest.skip('the C++ examples are not built')
 
 
-def cpprun_with(nproc, name, *words, flags=()):
-    return ['cpprun', '--standalone', f'--nproc_per_node={nproc}', *flags, BIN / name, *words]
+def cpprun_with(nproc, name, *args, flags=()):
+    return ['cpprun', '--standalone', f'--nproc_per_node={nproc}', *flags, BIN / name, *args]
 
 
 @pytest.mark.parametrize('command', [row[1] for row in ROWS], ids=[row[0] for row in ROWS])

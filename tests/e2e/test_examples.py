@@ -23,9 +23,9 @@ def test_launch_args(cpprun):
 
 
 def test_argv_arrives_byte_for_byte(cpprun):
-    words = ['a b', '', '--x=q r', '--', '-y', '--nproc_per_node=9']
-    code, output = cpprun.run(*cpprun_with(1, 'argv.py', *words))
-    assert (code, output) == (0, f'{words}\n')
+    args = ['a b', '', '--x=q r', '--', '-y', '--nproc_per_node=9']
+    code, output = cpprun.run(*cpprun_with(1, 'argv.py', *args))
+    assert (code, output) == (0, f'{args}\n')
 
 
 def test_envdump(cpprun):
@@ -98,12 +98,12 @@ def test_grandchild_leaves_nothing(cpprun):
 
 
 @pytest.mark.parametrize(
-    'how, words', [('exit:13', 'exitcode  : 13'), ('signal:SEGV', 'SIGSEGV'), ('raise', 'FAILED')]
+    'how, text', [('exit:13', 'exitcode  : 13'), ('signal:SEGV', 'SIGSEGV'), ('raise', 'FAILED')]
 )
-def test_fault_is_reported(cpprun, how, words):
+def test_fault_is_reported(cpprun, how, text):
     code, output = cpprun.run(*cpprun_with(2, 'fault.py', '--how', how, '--rank', 1))
     assert code == 1, output
-    assert words in output
+    assert text in output
     assert cpprun.wait_until_gone() == []
 
 

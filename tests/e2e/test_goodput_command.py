@@ -1,4 +1,4 @@
-"""bench/goodput/run.py as a command: real trainings go on after kills of workers and launchers."""
+"""bench/goodput/run.py as a command: trainings continue after kills of workers, launchers."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def test_kills_hit(quick):
     assert sum(kills.get(kind, 0) for kind in SHARES) > 0, quick
 
 
-def test_kill_of_a_node_tells_whether_a_process_was_there():
+def test_kill_of_a_node_returns_whether_a_process_was_there():
     everything = Kill(0, 'node', 0, 0)
     with Cluster(1, 60, lambda _folder: ['sleep', '600'], dict(os.environ)) as cluster:
         assert cluster.inject(everything)

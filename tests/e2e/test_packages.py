@@ -80,8 +80,8 @@ def test_every_unit_starts_a_program_of_the_package(debian, tmp_path):
         if shutil.which('systemd-analyze'):
             name = unit.name.replace('@', '@job')
             (tmp_path / name).write_text(unit.read_text().replace('/usr/bin', str(BIN)))
-            said = run('systemd-analyze', 'verify', '--man=no', tmp_path / name)
-            assert unit.name.split('.')[0] not in said
+            output = run('systemd-analyze', 'verify', '--man=no', tmp_path / name)
+            assert unit.name.split('.')[0] not in output
 
 
 def command_of(unit, root, **variables):

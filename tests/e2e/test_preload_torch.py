@@ -28,8 +28,8 @@ def run(cpprun, tmp_path, preload, code, *flags, n=2, env=None):
     """Output of the script, whose workers must be forked unless `preload` is off."""
     (tmp_path / 'script.py').write_text(code)
     logs = tmp_path / f'logs-{preload}'
-    words = ('--standalone', f'--nproc_per_node={n}', f'--preload={preload}', f'--log-dir={logs}')
-    code, output = cpprun.run('cpprun', *words, *flags, tmp_path / 'script.py', env=env)
+    args = ('--standalone', f'--nproc_per_node={n}', f'--preload={preload}', f'--log-dir={logs}')
+    code, output = cpprun.run('cpprun', *args, *flags, tmp_path / 'script.py', env=env)
     assert code == 0, output
     assert forked(logs) == [preload != 'off'] * n, output
     return output
@@ -98,9 +98,9 @@ def test_numbers_of_threads(cpprun, tmp_path, flags, n):
 
 def test_ddp_resumes_after_a_kill(cpprun, tmp_path):
     logs = tmp_path / 'logs'
-    words = ('--standalone', '--nproc_per_node=2', '--max_restarts=1', '--preload=auto', '--timing')
+    args = ('--standalone', '--nproc_per_node=2', '--max_restarts=1', '--preload=auto', '--timing')
     job = cpprun.start(
-        'cpprun', *words, f'--log-dir={logs}', EXAMPLES / 'digits_ddp.py', '--epochs', 8,
+        'cpprun', *args, f'--log-dir={logs}', EXAMPLES / 'digits_ddp.py', '--epochs', 8,
         '--snapshot', tmp_path / 'digits.pt', '--sleep', 0.1,
     )
     job.wait_for('training epoch 3 of 8 done')

@@ -16,7 +16,7 @@ LINES = 150  # what a newcomer reads; everything else is in docs/
 LIMIT = 600  # the build, in a fresh tree
 
 
-def test_each_block_says_whether_it_is_tested():
+def test_each_block_states_whether_it_is_tested():
     assert [block.line for block in BLOCKS if block.mark is None] == []
 
 

@@ -25,14 +25,14 @@ class Jobs(Launches):
 
     def agents(self, nodes, program, env, python=PYTHON):
         """Two ranks: on one node, or on each of two."""
-        words = ['--max-restarts=1', '--log-dir=/dev/null', *FLAGS.get(program, []),
-                 '--no-python', python, '-u', PROGRAMS / program]
+        args = ['--max-restarts=1', '--log-dir=/dev/null', *FLAGS.get(program, []),
+                '--no-python', python, '-u', PROGRAMS / program]
         if nodes == 1:
-            return [self.start(BIN / 'cpprun', '--standalone', '--nproc-per-node=2', *words,
+            return [self.start(BIN / 'cpprun', '--standalone', '--nproc-per-node=2', *args,
                                env=env)]
         meet = [f'--rdzv-endpoint=127.0.0.1:{free_port()}', '--rdzv-id=pair', '--nnodes=2',
                 '--rdzv-backend=c10d', '--nproc-per-node=1', '--local-addr=127.0.0.1']
-        return [self.start(BIN / 'cpprun', *meet, *words, env=env) for _ in range(2)]
+        return [self.start(BIN / 'cpprun', *meet, *args, env=env) for _ in range(2)]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from launches import poll
 TORCHX = ROOT / 'build/venv-torchx/bin/torchx'
 FAIL_AT = '1:6'  # rank 1, before its seventh step; the checkpoint before is of step 4
 RESUMED, LAST = 4, 12
-# By program: the ranks that tell parameters.
+# By program: the ranks that print parameters.
 CASES = {
     'lightning': (0, 1),
     'accelerate': (0, 1),
@@ -31,7 +31,7 @@ SECONDS = 120  # of a run, on a quiet machine
 
 
 def results(agents, ranks):
-    """The step and the digest that all these ranks tell."""
+    """The step and the digest that all these ranks print."""
     def codes():
         """Of those that have ended; one that fails ends the wait."""
         found = [agent.process.poll() for agent in agents]
@@ -98,9 +98,9 @@ def replica_groups(jobs, lighthouse, **more):
     for group in range(2):
         env = jobs.environment(jobs.folder, TORCHFT_LIGHTHOUSE=lighthouse, FAIL_GROUP='1',
                                REPLICA_GROUP_ID=str(group), **more)
-        words = ['--standalone', '--worker-store=agent', '--max-restarts=1',
-                 '--log-dir=/dev/null', '--no-python']
-        agents.append(jobs.start(BIN / 'cpprun', *words, *program, env=env))
+        args = ['--standalone', '--worker-store=agent', '--max-restarts=1',
+                '--log-dir=/dev/null', '--no-python']
+        agents.append(jobs.start(BIN / 'cpprun', *args, *program, env=env))
     return agents
 
 
@@ -109,7 +109,7 @@ def test_a_replica_group_of_torchft_gets_its_state_from_the_other(jobs, lighthou
     agents = replica_groups(jobs, lighthouse, FAIL_AT='0:6')
     result = results(agents, [0, 0])
     assert agents[1].output.count('killed before step 6') == 1
-    assert starts(agents[:1]) == [0], 'the other group goes on'
+    assert starts(agents[:1]) == [0], 'the other group continues'
     assert starts(agents[1:]) == [0, 6], output_of(agents)
     assert result == whole and result[0] == LAST, output_of(agents)
 
@@ -132,12 +132,12 @@ def torchx_site(tmp_path_factory):
 def test_torchx_starts_the_same_job(jobs, whole_runs, torchx_site, nodes):
     whole = whole_run(jobs, 'nanogpt', whole_runs)
     env = jobs.environment(jobs.folder / 'failing', FAIL_AT=FAIL_AT, PYTHON_EXEC=str(PYTHON))
-    words = ['run', '--wait', '--log', '-s', 'local_cwd', 'cpprun.ddp', '-j',
-             f'{nodes}x{2 // nodes}', '--rdzv_port', str(free_port()), '--max_restarts', '1',
-             '--env', ','.join(f'{name}={value}' for name, value in env.items()),
-             '--script', str(PROGRAMS / 'nanogpt_program.py')]
+    args = ['run', '--wait', '--log', '-s', 'local_cwd', 'cpprun.ddp', '-j',
+            f'{nodes}x{2 // nodes}', '--rdzv_port', str(free_port()), '--max_restarts', '1',
+            '--env', ','.join(f'{name}={value}' for name, value in env.items()),
+            '--script', str(PROGRAMS / 'nanogpt_program.py')]
     own = {'PYTHONPATH': str(torchx_site), 'HOME': str(jobs.folder),
            'PATH': f'{BIN}:{TORCHX.parent}:/usr/bin:/bin'}
-    launched = jobs.start(TORCHX, *words, env=own)
+    launched = jobs.start(TORCHX, *args, env=own)
     assert results([launched], CASES['nanogpt']) == whole
     assert starts([launched]) == [0, 0, RESUMED, RESUMED], launched.output

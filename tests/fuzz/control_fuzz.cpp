@@ -15,11 +15,11 @@ void require(bool holds) {
 
 template <class Decode>
 void decode_both_ways(std::span<const uint8_t> body, Decode decode) {
-  auto heard = decode(body);
-  if (!heard) return;
-  std::vector<uint8_t> bytes = control::encode(*heard);
+  auto decoded = decode(body);
+  if (!decoded) return;
+  std::vector<uint8_t> bytes = control::encode(*decoded);
   auto again = decode(bytes);
-  require(again.ok() && again->index() == heard->index());
+  require(again.ok() && again->index() == decoded->index());
   require(control::encode(*again) == bytes);
 }
 

@@ -34,10 +34,10 @@ void check(std::string_view text, Decode decode) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  check(text, [](std::string_view said) { return snapshots::decode_request(line_of(said)); });
-  check(text, [](std::string_view said) { return snapshots::decode_answer(line_of(said)); });
-  check(text, [](std::string_view said) { return links::decode_request(line_of(said)); });
-  check(text, [](std::string_view said) { return replicas::decode_request(line_of(said)); });
-  check(text, [](std::string_view said) { return replicas::decode_shards(said); });
+  check(text, [](std::string_view bytes) { return snapshots::decode_request(line_of(bytes)); });
+  check(text, [](std::string_view bytes) { return snapshots::decode_answer(line_of(bytes)); });
+  check(text, [](std::string_view bytes) { return links::decode_request(line_of(bytes)); });
+  check(text, [](std::string_view bytes) { return replicas::decode_request(line_of(bytes)); });
+  check(text, [](std::string_view bytes) { return replicas::decode_shards(bytes); });
   return 0;
 }

@@ -61,15 +61,15 @@ def ranks(tmp_path, monkeypatch):
 class GpuJobs(Launches):
     """Jobs whose workers are Python programs on GPUs."""
 
-    def train(self, *words, n=2, flags=(), **options):
+    def train(self, *args, n=2, flags=(), **options):
         fixed = ('--standalone', f'--nproc-per-node={n}', '--max-restarts=5', '--log-dir=logs')
         env = {'OMP_NUM_THREADS': '1', 'PYTHON_EXEC': PYTHON, **SHARED_GPU}
-        return self.start(BIN / 'cpprun', *fixed, *flags, *words, env=env, **options)
+        return self.start(BIN / 'cpprun', *fixed, *flags, *args, env=env, **options)
 
-    def cases(self, name, *words, n=2, flags=()):
+    def cases(self, name, *args, n=2, flags=()):
         """A case of sdk_elastic_cases."""
         program = BIN / 'sdk_elastic_cases'
-        return self.train(program, name, *words, n=n, flags=('--no-python', *flags))
+        return self.train(program, name, *args, n=n, flags=('--no-python', *flags))
 
     def were_forked(self):
         """Whether each start of a worker was a fork of the preload process."""

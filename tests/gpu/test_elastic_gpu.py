@@ -25,20 +25,20 @@ def four_ranks():
     needs_nccl(4)
 
 
-def of_function(jobs, *words, n=4):
-    return jobs.train(SUPPORT / 'elastic_worker.py', *PLACE, *words, n=n, flags=FORKED)
+def of_function(jobs, *args, n=4):
+    return jobs.train(SUPPORT / 'elastic_worker.py', *PLACE, *args, n=n, flags=FORKED)
 
 
-def of_loop(jobs, *words, n=4):
-    return jobs.train(SUPPORT / 'elastic_steps_worker.py', *PLACE, *words, n=n, flags=FORKED)
+def of_loop(jobs, *args, n=4):
+    return jobs.train(SUPPORT / 'elastic_steps_worker.py', *PLACE, *args, n=n, flags=FORKED)
 
 
 def of_cpp(name):
-    def train(jobs, *words, n=4):
+    def train(jobs, *args, n=4):
         in_ms = {'sleep=0.05': 'sleep=50', 'sleep=0.02': 'sleep=20'}
-        words = [in_ms.get(word, word) for word in words]
+        args = [in_ms.get(arg, arg) for arg in args]
         shutil.rmtree(jobs.folder / 'snapshots', ignore_errors=True)
-        return jobs.cases(name, *PLACE, *words, n=n, flags=('--snapshot-dir=snapshots',))
+        return jobs.cases(name, *PLACE, *args, n=n, flags=('--snapshot-dir=snapshots',))
 
     train.__name__ = name
     return train

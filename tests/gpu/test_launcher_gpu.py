@@ -95,9 +95,9 @@ torch.cuda.synchronize()
 """)
     job = jobs.train(script, n=3, flags=('--hang-timeout=10', '--max-restarts=0'))
     assert job.done(200) == 1, job.output
-    said = ' '.join(job.output.split())
-    assert "torch's flight recorder: rank 1 has not come to collective 2, nccl:all_reduce" in said
-    assert 'in which ranks 0, 2 wait' in said, job.output
+    output = ' '.join(job.output.split())
+    assert "torch's flight recorder: rank 1 has not come to collective 2, nccl:all_reduce" in output
+    assert 'in which ranks 0, 2 wait' in output, job.output
 
 
 def test_training_of_two_nccl_ranks_restarts(jobs):

@@ -18,9 +18,9 @@ def test_plugin_sees_the_gpus(ranks):
 def test_ddp_equals_python(ranks, backend, n):
     if backend == 'nccl':
         needs_nccl(n)
-    words = (f'on={backend}:cuda', *MODES)
-    ours = ranks.case('nn', n, 'ddp_train', *words, seconds=120).well().lines()
-    pythons = ranks.twin(n, 'ddp_train.py', *words, seconds=180).well().lines()
+    args = (f'on={backend}:cuda', *MODES)
+    ours = ranks.case('nn', n, 'ddp_train', *args, seconds=120).well().lines()
+    pythons = ranks.twin(n, 'ddp_train.py', *args, seconds=180).well().lines()
     assert len(ours) == n * len(MODES) * 201
     assert ours == pythons
 
@@ -42,11 +42,11 @@ def test_save_while_tensors_change(ranks):
 def test_mixed_world_over_nccl(ranks):
     """One rank is C++ and the other Python."""
     needs_nccl(2)
-    words = ('on=nccl:cuda', *MODES)
-    alike = ranks.twin(2, 'ddp_train.py', *words, seconds=180).well().lines()
+    args = ('on=nccl:cuda', *MODES)
+    alike = ranks.twin(2, 'ddp_train.py', *args, seconds=180).well().lines()
     script = (
         f'if [ "$RANK" = 1 ]; then exec {BIN}/sdk_nn_cases ddp_train "$@"; '
         f'else exec {TWIN}/ddp_train.py "$@"; fi'
     )
-    mixed = ranks.cpprun(2, 'bash', '-c', script, 'bash', *words, seconds=120).well().lines()
+    mixed = ranks.cpprun(2, 'bash', '-c', script, 'bash', *args, seconds=120).well().lines()
     assert mixed == alike

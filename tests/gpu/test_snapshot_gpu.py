@@ -46,8 +46,8 @@ def test_a_save_at_each_step_beside_the_training(jobs, n):
     """Most copies run while the next step is computed."""
     place = ('device=cuda', 'backend=gloo', 'width=20000')
     expected = results(jobs.train(WORKER, *place, 'folder=undisturbed', 'every=1000', n=n), n)
-    words = (*place, 'every=1', 'disk_every=10')
-    job = jobs.train(WORKER, *words, n=n, flags=('--snapshot-dir=snapshots',))
+    args = (*place, 'every=1', 'disk_every=10')
+    job = jobs.train(WORKER, *args, n=n, flags=('--snapshot-dir=snapshots',))
     job.wait_for(r'step 13$', 200)
     kill(int(job.find(rf'\[rank {n - 1}\] started as process (\d+)')[1]))
     assert results(job, n) == expected
@@ -63,8 +63,8 @@ def test_killed_training_ends_alike(jobs, backend, n, memory):
         needs_nccl(n)
     place = ('device=cuda', f'backend={backend}')
     expected = results(jobs.train(WORKER, *place, 'folder=undisturbed', 'every=1000', n=n), n)
-    words = (*place, 'sleep=0.05', *([] if memory else ['flags=no-memory,waits']))
-    job = jobs.train(WORKER, *words, n=n, flags=('--snapshot-dir=snapshots',))
+    args = (*place, 'sleep=0.05', *([] if memory else ['flags=no-memory,waits']))
+    job = jobs.train(WORKER, *args, n=n, flags=('--snapshot-dir=snapshots',))
     job.wait_for(r'step 13$', 200)
     kill(int(job.find(rf'\[rank {n - 1}\] started as process (\d+)')[1]))
     assert results(job, n) == expected

@@ -65,9 +65,9 @@ class Jobs(Launches):
         path = self.script(code, f'{PYTHON} -ISu')
         return ('--no-python', path)
 
-    def cpprun(self, *words, wrap=(), **options):
-        """Starts it. Tuples in `words` are expanded; `wrap` precedes the launcher."""
-        flat = [w for word in words for w in (word if isinstance(word, tuple) else (word,))]
+    def cpprun(self, *args, wrap=(), **options):
+        """Starts it. Tuples in `args` are expanded; `wrap` precedes the launcher."""
+        flat = [w for arg in args for w in (arg if isinstance(arg, tuple) else (arg,))]
         return self.start(*wrap, BIN / 'cpprun', *flat, is_split=True, **options)
 
     def mark(self, name, seconds=20):

@@ -1,7 +1,7 @@
 """A worker without training: it reports steps by heartbeats, and ends on a command.
 
-Commands are files in $NODES_DIR: `say-all`, or `say-rank-RANK-round-ROUND`, with an exit code. The
-rank in $SLOW takes three times as long for a step.
+Commands are files in $NODES_DIR: `exit-all`, or `exit-rank-RANK-round-ROUND`, with an exit code.
+The rank in $SLOW takes three times as long for a step.
 """
 
 import os
@@ -14,7 +14,7 @@ import cpprun_worker
 
 RANK, ROUND = os.environ['RANK'], os.environ['CPPRUN_ROUND']
 FOLDER = os.environ['NODES_DIR']
-ORDERS = [os.path.join(FOLDER, name) for name in ('say-all', f'say-rank-{RANK}-round-{ROUND}')]
+ORDERS = [os.path.join(FOLDER, name) for name in ('exit-all', f'exit-rank-{RANK}-round-{ROUND}')]
 takes = 0.06 if os.environ.get('SLOW') == RANK else 0.02
 end = time.monotonic() + 120
 step = 0

@@ -24,8 +24,8 @@ def _types(text):
 
 
 class Grammar:
-    """Makes messages as (name, fields). `known` is what a peer has heard or can find out: by type,
-    values that fit the job under test."""
+    """Makes messages as (name, fields). `known` is what a peer has received or can find out: by
+    type, values that fit the job under test."""
 
     def __init__(self, random):
         self.random = random
@@ -72,7 +72,7 @@ class Grammar:
         return self.random.choice(NUMBERS)
 
     def learn(self, value):
-        """Takes the values of a message that was heard."""
+        """Takes the values of a message that was received."""
         if isinstance(value, bool) or value is None:
             return
         if isinstance(value, dict):

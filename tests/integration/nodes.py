@@ -136,11 +136,11 @@ class Agent:
     def send(self, number):
         self.popen.send_signal(number)
 
-    def says(self, text, seconds=20):
+    def prints(self, text, seconds=20):
         """Waits until the text is in its stderr."""
-        wait_for(lambda: text in self.err() or not self.running(), lambda: self.story(text),
+        wait_for(lambda: text in self.err() or not self.running(), lambda: self.describe(text),
                  seconds)
-        assert text in self.err(), self.story(f'ended without saying {text!r}')
+        assert text in self.err(), self.describe(f'ended without printing {text!r}')
         return self
 
     def ends(self, code, seconds=20):
@@ -149,11 +149,11 @@ class Agent:
         try:
             got = self.popen.wait(seconds)
         except subprocess.TimeoutExpired:
-            raise AssertionError(self.story(f'still runs after {seconds} s')) from None
-        assert code(got) if callable(code) else got == code, self.story(f'exit code {got}')
+            raise AssertionError(self.describe(f'still runs after {seconds} s')) from None
+        assert code(got) if callable(code) else got == code, self.describe(f'exit code {got}')
         return self
 
-    def story(self, why=''):
+    def describe(self, why=''):
         return (f'{why}\nnode {self.node}: {" ".join(self.command)}\n'
                 f'--- stderr\n{self.err()[-4000:]}')
 
@@ -212,16 +212,16 @@ class Cluster:
             return None
         return wait_for(found, lambda: f'a world of nodes {nodes} after round {least}; have '
                         + str([(w.round, w.nodes) for w in self.worlds(job)])
-                        + ''.join(a.story() for a in self.agents), seconds)
+                        + ''.join(a.describe() for a in self.agents), seconds)
 
-    def say(self, code, who='all'):
+    def exit_workers(self, code, target='all'):
         """Workers exit with this code: 'all', 'node-1', 'round-JOB-3', or a Worker."""
-        who = who.pid if isinstance(who, Worker) else who
-        (self.folder / 'tmp.say').write_text(str(code))
-        (self.folder / 'tmp.say').rename(self.folder / f'say-{who}')
+        target = target.pid if isinstance(target, Worker) else target
+        (self.folder / 'tmp.exit').write_text(str(code))
+        (self.folder / 'tmp.exit').rename(self.folder / f'exit-{target}')
 
-    def unsay(self, who):
-        (self.folder / f'say-{who}').unlink()
+    def withdraw_exit(self, target):
+        (self.folder / f'exit-{target}').unlink()
 
     # --- the end
 
@@ -312,7 +312,7 @@ class Job:
     def host(self, node=0, *more, **how):
         """Starts the hosting agent, and waits until it serves."""
         agent = self.agent(node, *more, **how)
-        wait_for(lambda: self.is_open() or not agent.running(), agent.story)
+        wait_for(lambda: self.is_open() or not agent.running(), agent.describe)
         return agent
 
     def serve(self, *more, stderr=subprocess.DEVNULL):

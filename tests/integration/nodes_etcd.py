@@ -40,7 +40,7 @@ except (OSError, ValueError):
 
 
 class Etcd:
-    """One cluster of etcd. `place` gives a member's address and the words in front of it."""
+    """One cluster of etcd. `place` gives a member's address and the command in front of its own."""
 
     def __init__(self, cluster, members=1, place=lambda i: ('127.0.0.1', ()), more=(),
                  scheme='http'):
@@ -59,17 +59,17 @@ class Etcd:
         client, peer = self.ports[i]
         all_peers = ','.join(f'm{k}={self.url(k, ports[1], "http")}'
                              for k, ports in enumerate(self.ports))
-        words = [*self.place(i)[1], program(), '--name', f'm{i}',
-                 '--data-dir', str(self.cluster.tmp / f'etcd{i}'),
-                 '--listen-client-urls', self.url(i, client),
-                 '--advertise-client-urls', self.url(i, client),
-                 '--listen-peer-urls', self.url(i, peer, 'http'),
-                 '--initial-advertise-peer-urls', self.url(i, peer, 'http'),
-                 '--initial-cluster', all_peers, '--log-level', 'error',
-                 '--heartbeat-interval', '50', '--election-timeout', '500', *self.more]
+        command = [*self.place(i)[1], program(), '--name', f'm{i}',
+                   '--data-dir', str(self.cluster.tmp / f'etcd{i}'),
+                   '--listen-client-urls', self.url(i, client),
+                   '--advertise-client-urls', self.url(i, client),
+                   '--listen-peer-urls', self.url(i, peer, 'http'),
+                   '--initial-advertise-peer-urls', self.url(i, peer, 'http'),
+                   '--initial-cluster', all_peers, '--log-level', 'error',
+                   '--heartbeat-interval', '50', '--election-timeout', '500', *self.more]
         with open(self.cluster.tmp / f'etcd{i}.log', 'ab') as log:
-            self.running[i] = subprocess.Popen(words, cwd=self.cluster.tmp, stdout=log, stderr=log,
-                                               stdin=subprocess.DEVNULL)
+            self.running[i] = subprocess.Popen(command, cwd=self.cluster.tmp, stdout=log,
+                                               stderr=log, stdin=subprocess.DEVNULL)
         self.cluster.servers.append(self.running[i])
 
     def kill(self, i):
@@ -79,9 +79,9 @@ class Etcd:
 
     def ask(self, path, body, i=0):
         """The answer of a member's gateway; None without an answer."""
-        address, words = self.place(i)
+        address, args = self.place(i)
         url = f'{self.scheme}://{address}:{self.ports[i][0]}/v3/{path}'
-        command = [*words, sys.executable, '-ISc', ASK, url, json.dumps(body), self.token or '',
+        command = [*args, sys.executable, '-ISc', ASK, url, json.dumps(body), self.token or '',
                    *self.certificate]
         done = subprocess.run(command, capture_output=True, text=True, timeout=200)
         return json.loads(done.stdout) if done.returncode == 0 else None
@@ -89,7 +89,7 @@ class Etcd:
     def wait(self):
         """Waits for an answer to a request that needs most members."""
         key = base64.b64encode(b'x').decode()
-        wait_for(lambda: self.ask('kv/range', {'key': key}) is not None, self.story, 30)
+        wait_for(lambda: self.ask('kv/range', {'key': key}) is not None, self.describe, 30)
         return self
 
     def find(self, key, i=0):
@@ -109,7 +109,7 @@ class Etcd:
     def time_to_live(self, lease, i=0):
         return int((self.ask('lease/timetolive', {'ID': lease}, i) or {}).get('TTL', 0))
 
-    def story(self):
+    def describe(self):
         logs = [(self.cluster.tmp / f'etcd{i}.log').read_text(errors='replace')[-2000:]
                 for i in range(len(self.ports))]
         return 'etcd does not answer\n' + '\n'.join(logs)
@@ -158,9 +158,9 @@ def listens(pid, port):
     inodes = set()
     for name in ('tcp', 'tcp6'):
         for line in pathlib.Path(f'/proc/{pid}/net/{name}').read_text().splitlines()[1:]:
-            words = line.split()
-            if words[3] == '0A' and int(words[1].rsplit(':', 1)[1], 16) == port:
-                inodes.add(f'socket:[{words[9]}]')
+            columns = line.split()
+            if columns[3] == '0A' and int(columns[1].rsplit(':', 1)[1], 16) == port:
+                inodes.add(f'socket:[{columns[9]}]')
     try:
         names = [os.readlink(f'/proc/{pid}/fd/{n}') for n in os.listdir(f'/proc/{pid}/fd')]
     except OSError:
@@ -179,8 +179,8 @@ def make_etcd(cluster):
 def make_certificates(folder):
     """Creates in `folder`: an authority, and its certificate for 127.0.0.1, to be used by both
     sides."""
-    def openssl(*words):
-        subprocess.run(['openssl', *words], cwd=folder, check=True, capture_output=True)
+    def openssl(*args):
+        subprocess.run(['openssl', *args], cwd=folder, check=True, capture_output=True)
 
     key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
     openssl('req', '-x509', *key, '-keyout', 'ca.key', '-out', 'ca.pem', '-subj', '/CN=authority',

@@ -70,7 +70,7 @@ class Line:
         self.sock, self.data = sock, b''
         sock.settimeout(100)
 
-    def tell(self, name, **fields):
+    def send(self, name, **fields):
         body = pack([name, fields])
         self.sock.sendall(struct.pack('<I', len(body)) + body)
 
@@ -83,29 +83,29 @@ class Line:
         got, self.data = self.data[:size], self.data[size:]
         return got
 
-    def hear(self):
+    def receive(self):
         """The next message: name, fields."""
         size = struct.unpack('<I', self._read(4))[0]
         name, fields = unpack(self._read(size))[0]
         return name, fields
 
-    def hears(self, wanted):
+    def receives(self, wanted):
         """Reads until a message of this name."""
         while True:
-            name, fields = self.hear()
+            name, fields = self.receive()
             if name == wanted:
                 return fields
 
     def is_closed(self):
         try:
             while True:
-                self.hear()
+                self.receive()
         except (EOFError, ConnectionError):
             return True
 
 
-def hmac_of(secret, words):
-    return hmac.new(secret.encode(), words.encode(), hashlib.sha256).hexdigest()
+def hmac_of(secret, text):
+    return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
 
 
 def node_id_of(key):
@@ -127,7 +127,7 @@ class FakeAgent(Line):
         self.sock.sendall(MAGIC)
         fields = {'protocol': PROTOCOL, 'version': '0.0', 'run_id': run_id, 'connection': 1,
                   'token': key, 'node': {'name': 'fake', 'incarnation': node_id_of(key)}}
-        self.tell('hello', **{**fields, **hello})
+        self.send('hello', **{**fields, **hello})
 
     def register(self, nodes=(2, 2), **more):
         terms = {'min_nodes': nodes[0], 'max_nodes': nodes[1], 'max_restarts': 0,
@@ -138,5 +138,5 @@ class FakeAgent(Line):
         fields = {'job_spec': terms, 'addresses': ['127.0.0.1'], 'local_addr': '', 'nproc': 1,
                   'role': 'default', 'node_rank': None, 'reserved_port': 9, 'reported_phase': 0,
                   'round': 0, 'term': 0}
-        self.tell('register', **{**fields, **more})
+        self.send('register', **{**fields, **more})
         return self

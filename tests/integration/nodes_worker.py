@@ -1,7 +1,7 @@
 """A worker that records its identity and then follows commands. Standard library only.
 
-It writes one record to $NODES_DIR and looks for commands beside it: a file `say-<pid>`,
-`say-node-<n>`, `say-round-<job>-<r>` or `say-all` with an exit code, for $NODES_SECONDS (120) at
+It writes one record to $NODES_DIR and looks for commands beside it: a file `exit-<pid>`,
+`exit-node-<n>`, `exit-round-<job>-<r>` or `exit-all` with an exit code, for $NODES_SECONDS (120) at
 most. $NODES_STUBBORN=1: SIGTERM is ignored; $NODES_SAVES=1: it ends with code 75 then, as if a
 snapshot had been saved. The record lists every worker of an older round that was still alive when
 this one began.
@@ -50,7 +50,7 @@ def main():
         json.dump(record, out)
     os.rename(out.name, path)
 
-    orders = [os.path.join(folder, f'say-{who}') for who in
+    orders = [os.path.join(folder, f'exit-{target}') for target in
               (pid, f'node-{env["NODES_NODE"]}', f'round-{job}-{round_number}', 'all')]
     end = begun + float(env.get('NODES_SECONDS', 120))
     while time.monotonic() < end:

@@ -23,27 +23,27 @@ def built():
         pytest.skip(f'{CTL} is not built')
 
 
-def ctl(*words, wrap=(), token=''):
+def ctl(*args, wrap=(), token=''):
     env = {**os.environ, 'CPPRUN_ADMIN_TOKEN': token}
-    return subprocess.run([*wrap, CTL, *map(str, words)], capture_output=True, text=True,
+    return subprocess.run([*wrap, CTL, *map(str, args)], capture_output=True, text=True,
                           timeout=TAKES, check=False, env=env)
 
 
-def good(*words, **options):
-    done = ctl(*words, **options)
+def good(*args, **options):
+    done = ctl(*args, **options)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def refused(words, *command, code=1, **options):
+def refused(text, *command, code=1, **options):
     done = ctl(*command, **options)
-    assert done.returncode == code and words in done.stderr, done.stdout + done.stderr
+    assert done.returncode == code and text in done.stderr, done.stdout + done.stderr
 
 
-def answers(reply, *words, wrap=()):
+def answers(reply, *args, wrap=()):
     """The exit code and the output of a command on a terminal where a user answers its question."""
     terminal, other = pty.openpty()
-    process = subprocess.Popen([*wrap, CTL, *words], stdin=other, stdout=other, stderr=other)
+    process = subprocess.Popen([*wrap, CTL, *args], stdin=other, stdout=other, stderr=other)
     os.close(other)
     shown = b''
     try:
@@ -78,7 +78,7 @@ def test_admin_restart_costs_no_budget_and_reaches_all_nodes(cluster):
     assert second.restarts == [0] and second.ranks == first.ranks
     assert not any(worker.alive() for worker in first)
     assert 'restarts 0/0 and 1 by operators' in good('status', job.run_id)
-    cluster.say(3, f'round-{job.run_id}-{second.round}')
+    cluster.exit_workers(3, f'round-{job.run_id}-{second.round}')
     for agent in cluster.agents:
         agent.ends(1)
         assert '; 1 more restart by cpprunctl restart' in agent.err()
@@ -112,7 +112,7 @@ def test_scaling_creates_spares_and_reuses_them(cluster):
     assert 'it grows now' in good('scale', 3, '--job', job.run_id)
     third = cluster.world(0, 1, 2, after=second, seconds=10)
     assert third.ranks == first.ranks
-    cluster.say(0)
+    cluster.exit_workers(0)
     [agent.ends(0) for agent in cluster.agents]
 
 
@@ -134,7 +134,7 @@ def test_node_stops_all_others(cluster, net):
     [agent.ends(SAVED) for agent in cluster.agents]
 
 
-def test_named_job_is_told_before_it_is_changed(cluster):
+def test_named_job_is_shown_before_it_is_changed(cluster):
     job = Job(cluster, 1)
     job.host(0)
     cluster.world(0)
@@ -155,14 +155,14 @@ def test_node_drains_another(cluster, net):
     good('drain', first.ranks[gone], wrap=hosts.wrap(asker))
     cluster.world(*({0, 1, 2} - {gone}), after=first)
     cluster.agents[gone].ends(SAVED)
-    cluster.say(0)
+    cluster.exit_workers(0)
     [agent.ends(0) for node, agent in enumerate(cluster.agents) if node != gone]
 
 
 def test_node_can_be_stopped_without_a_coordinator(cluster):
     job = Job(cluster, 2)
     agent = job.agent(1, '--rdzv-conf=is_host=0,join_timeout=600')
-    wait_for(lambda: job.run_id in ctl('ps').stdout, agent.story)
+    wait_for(lambda: job.run_id in ctl('ps').stdout, agent.describe)
     refused('stop --here', 'stop', job.run_id)
     good('stop', '--here', job.run_id)
     agent.ends(130)
@@ -202,7 +202,7 @@ def test_without_a_token_tcp_is_read_only(cluster):
     refused('started without CPPRUN_ADMIN_TOKEN', 'stop', *there, token=TOKEN)
     assert 'running, round 1' in good('status', '--rdzv-endpoint', there[1])
     assert all(worker.alive() for worker in first)
-    cluster.say(0)
+    cluster.exit_workers(0)
     agent.ends(0)
 
 
@@ -218,9 +218,9 @@ def test_invalid_commands_change_nothing(cluster):
     stop = b'\x82\xa4kind\x01\xa2id\x01'
     bare = b'\x92\xa7command\x81\xa5order' + stop
     as_agent = b'\x92\xa5order' + stop
-    for said in (bare, as_agent, b'\x92\xa7command\x81\xa5order\x01', b'\x91' * 60):
+    for sent in (bare, as_agent, b'\x92\xa7command\x81\xa5order\x01', b'\x91' * 60):
         with socket.create_connection(('127.0.0.1', job.port), TAKES) as s:
-            s.sendall(b'CPRN' + framed(said))
+            s.sendall(b'CPRN' + framed(sent))
             got = b''
             try:
                 while piece := s.recv(4096):
@@ -229,5 +229,5 @@ def test_invalid_commands_change_nothing(cluster):
                 pass
             assert b'done' not in got
     assert all(worker.alive() for worker in first) and agent.running()
-    cluster.say(0)
+    cluster.exit_workers(0)
     agent.ends(0)

@@ -31,8 +31,8 @@ def hosts():
     return Hosts()
 
 
-def ctl(*words):
-    done = subprocess.run([CTL, *words], capture_output=True, text=True, timeout=600)
+def ctl(*args):
+    done = subprocess.run([CTL, *args], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -65,14 +65,14 @@ def test_host_with_faults_is_excluded_and_a_spare_takes_its_place(cluster, hosts
     bad = job.agent(1, *options)
     first = cluster.world(0, 1)
     spare = job.agent(2, *options)
-    spare.says('this node is a spare')
-    cluster.say(3, 'node-1')
+    spare.prints('this node is a spare')
+    cluster.exit_workers(3, 'node-1')
     second = cluster.world(0, 2, after=first)
     assert second.restarts == [0], 'the exclusion costs no restart'
-    bad.says('n1 is excluded and takes part in no round')
+    bad.prints('n1 is excluded and takes part in no round')
     wait_for(lambda: events(logs, 'host_excluded'), 'the event')
     assert table(job)['n1'][1] == 'excluded' and table(job)['n2'][1] == 'running'
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in cluster.agents:
         agent.ends(0)
     cluster.assert_clean()
@@ -83,15 +83,15 @@ def test_operator_excludes_and_readmits_a_host(cluster, hosts):
     job.host(0)
     job.agent(1)
     first = cluster.world(0, 1)
-    said = ctl('exclude', 'n1', '--reason', 'fan replaced today', '--job', job.run_id)
-    assert said == f'{job.run_id}: n1 is excluded\n'
+    shown = ctl('exclude', 'n1', '--reason', 'fan replaced today', '--job', job.run_id)
+    assert shown == f'{job.run_id}: n1 is excluded\n'
     second = cluster.world(0, after=first)
     assert second.restarts == [0]
     assert 'fan replaced today' in table(job)['n1'][-1]
     assert 'n1 is admitted again' in ctl('readmit', 'n1', '--job', job.run_id)
     third = cluster.world(0, 1, after=second)
     assert third.restarts == [0] and table(job)['n1'][1] == 'running'
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in cluster.agents:
         agent.ends(0)
 
@@ -105,13 +105,13 @@ def test_exclusions_are_passed_on_to_the_hook(cluster, hosts, tmp_path):
     job.agent(1, f'--exclude-hook={hook} elsewhere')
     first = cluster.world(0, 1)
     ctl('exclude', 'n1', '--reason', 'fan replaced today', '--job', job.run_id)
-    host.says('--exclude-hook (exclude n1) has ended')
+    host.prints('--exclude-hook (exclude n1) has ended')
     second = cluster.world(0, after=first)
     (tmp_path / 'code').write_text('3')
     ctl('readmit', 'n1', '--job', job.run_id)
     cluster.world(0, 1, after=second)
-    host.says('--exclude-hook (readmit n1) failed: no right to readmit (exit code 3)')
-    cluster.say(0)
+    host.prints('--exclude-hook (readmit n1) failed: no right to readmit (exit code 3)')
+    cluster.exit_workers(0)
     for agent in cluster.agents:
         agent.ends(0)
     calls = (tmp_path / 'calls').read_text()
@@ -125,7 +125,7 @@ def test_the_end_of_the_job_waits_for_the_hook(cluster, hosts, tmp_path):
     job = Job(cluster, 1, net=hosts)
     host = job.host(0, '--exclude-after=1', f'--exclude-hook={hook}')
     cluster.world(0)
-    cluster.say(3)
+    cluster.exit_workers(3)
     host.ends(1)
     assert (tmp_path / 'calls').read_text().startswith('exclude n0 ')
 
@@ -138,10 +138,10 @@ def test_a_first_node_that_became_a_spare_writes_no_report(cluster, hosts, code)
         job.agent(node, f'--report={cluster.tmp}/{node}.html')
     first = cluster.world(0, 1)
     leader, = (node for node, group in first.ranks.items() if group == 0)
-    job.agent(2, f'--report={cluster.tmp}/2.html').says('spare')
+    job.agent(2, f'--report={cluster.tmp}/2.html').prints('spare')
     ctl('exclude', f'n{leader}', '--job', job.run_id)
     second = cluster.world(2, 1 - leader, after=first)
-    cluster.say(code)
+    cluster.exit_workers(code)
     for agent in cluster.agents:
         agent.ends(1 if code else 0)
     writer, = (node for node, group in second.ranks.items() if group == 0)
@@ -157,18 +157,18 @@ def test_state_dir_keeps_exclusions_for_the_next_job(cluster, hosts, tmp_path):
         other = job.agent(1, *options)
         if run == 1:
             cluster.world(0, 1)
-            cluster.say(3, 'node-1')
+            cluster.exit_workers(3, 'node-1')
             cluster.world(0)
             wait_for((state / 'kept.hosts.json').exists, 'the file')
             records = json.loads((state / 'kept.hosts.json').read_text())['hosts']
             assert [record['host'] for record in records] == ['n1']
-            cluster.unsay('node-1')
+            cluster.withdraw_exit('node-1')
         else:
-            other.says('n1 is excluded and takes part in no round')
-        cluster.say(0, 'node-0')
+            other.prints('n1 is excluded and takes part in no round')
+        cluster.exit_workers(0, 'node-0')
         first.ends(0)
         other.ends(0)
-        cluster.unsay('node-0')
+        cluster.withdraw_exit('node-0')
 
 
 def test_spares_are_nodes_beyond_the_round(cluster, hosts):
@@ -179,7 +179,7 @@ def test_spares_are_nodes_beyond_the_round(cluster, hosts):
     assert len(spare) == 1
     members = [agent.node for agent in agents if agent not in spare]
     cluster.world(*members)
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in agents:
         agent.ends(0)
 
@@ -192,12 +192,12 @@ def test_node_whose_check_fails_is_not_placed(cluster, hosts, tmp_path):
     options = (f'--node-check={check}', f'--log-dir={logs}')
     job.host(0, *options)
     bad = job.agent(1, *options)
-    bad.says('GPU 3 has fallen off the bus (exit code 7)')
+    bad.prints('GPU 3 has fallen off the bus (exit code 7)')
     cluster.world(0)
     assert table(job)['n1'][1:3] == ['check', 'failed']
     results = {event['is_passed'] for event in events(logs, 'node_check')}
     assert results == {True, False}
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in cluster.agents:
         agent.ends(0)
     cluster.assert_clean()
@@ -234,10 +234,10 @@ def test_check_runs_again_after_each_round(cluster, tmp_path):
     agent = cluster.start(0, ('--standalone', f'--node-check={check}', '--max-restarts=1'))
     first = cluster.world(0)
     assert marks.read_text() == 'x\n'
-    cluster.say(3, first[0])
+    cluster.exit_workers(3, first[0])
     cluster.world(0, after=first)
     assert marks.read_text() == 'x\nx\n'
-    cluster.say(0)
+    cluster.exit_workers(0)
     agent.ends(0)
 
 

@@ -12,8 +12,8 @@ CTL = BIN / 'cpprunctl'
 RESUMABLE = 75
 
 
-def ctl(*words):
-    done = subprocess.run([CTL, *words], capture_output=True, text=True, timeout=600)
+def ctl(*args):
+    done = subprocess.run([CTL, *args], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -37,7 +37,7 @@ def test_lost_nodes_have_a_budget_of_their_own(cluster, tmp_path):
     lost = job.agent(1, *options)
     first = cluster.world(0, 1)
     lost.send(signal.SIGKILL)
-    host.says('(node loss 1 of 1)')
+    host.prints('(node loss 1 of 1)')
     second = cluster.world(0, after=first)
     assert second.restarts == [0]
     assert ', restarts 0/0, node losses 1/1, ' in status(job)
@@ -52,7 +52,7 @@ def test_lost_nodes_have_a_budget_of_their_own(cluster, tmp_path):
     cluster.assert_clean()
 
 
-def test_losses_go_on_with_the_standby(cluster):
+def test_losses_continue_with_the_standby(cluster):
     job = Job(cluster, '1:3', last_call_timeout=600)
     host = job.host(0, '--max-node-losses=1')
     left, lost = (job.agent(node, '--max-node-losses=1') for node in (1, 2))
@@ -81,7 +81,7 @@ def test_preemption_costs_no_budget(cluster):
     third = cluster.world(1, after=second)
     assert third.restarts == [0]
     assert ', node losses 0/0, ' in status(job)
-    cluster.say(0)
+    cluster.exit_workers(0)
     others[0].ends(0)
     cluster.assert_clean()
 

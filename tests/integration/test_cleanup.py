@@ -85,8 +85,8 @@ def test_nothing_when_a_port_is_taken(jobs):
     server = jobs.start(BIN / 'cpprunctl', 'serve', '--listen', f'127.0.0.1:{port}')
     server.wait_for('serving')
     meet = ('--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.1:{port}', '--rdzv-conf=is_host=1')
-    for words in (meet, (f'--master-port={port}',)):
-        running = jobs.cpprun(*words, jobs.sh(':'))
+    for args in (meet, (f'--master-port={port}',)):
+        running = jobs.cpprun(*args, jobs.sh(':'))
         assert running.done(20) == 1, running.output
         assert list(jobs.tmp.iterdir()) == []
 

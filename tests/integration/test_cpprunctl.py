@@ -33,13 +33,13 @@ def built():
         pytest.skip(f'{CTL} is not built')
 
 
-def ctl(*words, **options):
-    return subprocess.run([CTL, *map(str, words)], capture_output=True, text=True, timeout=TAKES,
+def ctl(*args, **options):
+    return subprocess.run([CTL, *map(str, args)], capture_output=True, text=True, timeout=TAKES,
                           check=False, **options)
 
 
-def good(*words):
-    done = ctl(*words)
+def good(*args):
+    done = ctl(*args)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -212,10 +212,10 @@ def test_top_shows_memory_and_gpus(jobs):
 
 
 def test_stop_works_like_a_signal(jobs):
-    for words, code in (['--resumable'], 143), ([], 130):
+    for args, code in (['--resumable'], 143), ([], 130):
         job, _, pids = sleepers(jobs, 1)
         run_id = own_run_id(job)
-        assert 'asked 1 node to' in good('stop', run_id, *words)
+        assert 'asked 1 node to' in good('stop', run_id, *args)
         assert job.done(TAKES) == code, 'this worker can save nothing'
         assert not is_alive(pids[0])
         (jobs.marks / 'up-0').unlink()
@@ -246,7 +246,7 @@ def socket_of(job):
                 TAKES, lambda: f'no socket of {job.pid}')[0]
 
 
-def said_to(name, frame):
+def answer_to(name, frame):
     """An agent's answer to these bytes, until it disconnects."""
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(TAKES)
@@ -262,9 +262,9 @@ def test_invalid_requests_end_only_their_connection(jobs):
     job, _, pids = sleepers(jobs, 1)
     name = socket_of(job)
     for frame in (b'\0\0\0\0', b'\xff\xff\xff\xff', struct.pack('<I', 65537)):
-        assert said_to(name, frame) == b''
+        assert answer_to(name, frame) == b''
     for body in (b'[' * 60000, b'{"verb":"nonsense"}', b'\xff' * 9, b'{"verb":"signal"}'):
-        assert b'refused' in said_to(name, struct.pack('<I', len(body)) + body)
+        assert b'refused' in answer_to(name, struct.pack('<I', len(body)) + body)
     run_id = own_run_id(job)  # while the agent is full, `ps` does not find it
     idle = [socket.socket(socket.AF_UNIX) for _ in range(64)]
     for s in idle:

@@ -20,14 +20,14 @@ def built():
         pytest.skip(f'{CTL} is not built')
 
 
-def out(*words):
-    done = subprocess.run([CTL, *words], capture_output=True, text=True, timeout=TAKES, check=False)
+def out(*args):
+    done = subprocess.run([CTL, *args], capture_output=True, text=True, timeout=TAKES, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def refused(*words):
-    done = subprocess.run([CTL, *words], capture_output=True, text=True, timeout=TAKES, check=False)
+def refused(*args):
+    done = subprocess.run([CTL, *args], capture_output=True, text=True, timeout=TAKES, check=False)
     assert done.returncode == 2, done.stdout
     return done.stderr
 
@@ -40,17 +40,17 @@ def test_misspelled_verb_is_named():
 
 
 def test_missing_verb_lists_all_verbs():
-    said = refused()
-    assert said == out('--help')
+    shown = refused()
+    assert shown == out('--help')
     groups = ['Look at running jobs:', 'Change a running job:', 'Before a job', 'Servers']
-    places = [said.index(group) for group in groups]
-    assert places == sorted(places) and said.index('  ps ') < said.index('  serve ')
-    assert 'Subcommands:' not in said, 'each verb has its group'
-    assert '--help TEXT' not in said and 'cpprunctl [OPTIONS] VERB' in said
+    places = [shown.index(group) for group in groups]
+    assert places == sorted(places) and shown.index('  ps ') < shown.index('  serve ')
+    assert 'Subcommands:' not in shown, 'each verb has its group'
+    assert '--help TEXT' not in shown and 'cpprunctl [OPTIONS] VERB' in shown
     assert 'INT' not in out('logs', '--help') and '-n,--lines N (10)' in out('logs', '--help')
 
 
-@pytest.mark.parametrize('words, said', [
+@pytest.mark.parametrize('args, message', [
     (('snapshot', 'prune', '.', '--keep', '0'), "--keep: '0' is not a number above 0"),
     (('snapshot', 'prune', '.', '--keep', 'x'), "--keep: 'x' is not a number above 0"),
     (('snapshot', 'convert', 'a', 'b', '--step=-3'), "--step: '-3' is not a number from 0 on"),
@@ -58,11 +58,11 @@ def test_missing_verb_lists_all_verbs():
     (('top', '--delay', '0'), "--delay: '0' is not a number from 0.1 to 3600"),
     (('chaos', '--seeds', 'x', 'p', 'c'), "--seeds: 'x' is not a number from 1 to 1000000"),
 ])
-def test_invalid_number_is_named(words, said):
-    assert refused(*words).splitlines()[0] == 'error: ' + said
+def test_invalid_number_is_named(args, message):
+    assert refused(*args).splitlines()[0] == 'error: ' + message
 
 
-@pytest.mark.parametrize('words, said', [
+@pytest.mark.parametrize('args, message', [
     (('ps', '--jsn'), 'error: unknown option --jsn\nhint: did you mean --json?\n'
                       'usage: cpprunctl ps --help explains the command\n'),
     (('signal', '--rank', 'x'), "error: invalid --rank 'x'\n"),
@@ -74,8 +74,8 @@ def test_invalid_number_is_named(words, said):
     (('snapshot', 'verify'), 'error: path is missing\n'
                              'usage: cpprunctl snapshot verify --help explains the command\n'),
 ])
-def test_wrong_option_is_explained(words, said):
-    assert refused(*words).startswith(said)
+def test_wrong_option_is_explained(args, message):
+    assert refused(*args).startswith(message)
 
 
 def test_explain_only_warns_of_a_missing_script():

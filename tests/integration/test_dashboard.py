@@ -12,7 +12,7 @@ from dashboard_events import Events
 from nodes import HERE, ROOT, Job, cluster, wait_for  # noqa: F401
 
 STEPPER = ('--no-python', sys.executable, str(HERE / 'dashboard_worker.py'))
-SLEEPER = ('--no-python', 'sh', '-c', 'while [ ! -e "$NODES_DIR/say-all" ]; do sleep 1; done')
+SLEEPER = ('--no-python', 'sh', '-c', 'while [ ! -e "$NODES_DIR/exit-all" ]; do sleep 1; done')
 READERS = 32
 
 
@@ -20,7 +20,7 @@ READERS = 32
 def job(cluster):  # noqa: F811
     made = Job(cluster, 2, restarts=3)
     yield made
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in cluster.agents:
         agent.ends(0)
 
@@ -33,7 +33,7 @@ def of(job, holds):  # noqa: F811
 def start(job, program=STEPPER, **env):  # noqa: F811
     for node in (0, 1):
         job.agent(node, nproc=2, program=program, **env)
-    wait_for(job.is_open, lambda: ''.join(a.story() for a in job.cluster.agents))
+    wait_for(job.is_open, lambda: ''.join(a.describe() for a in job.cluster.agents))
 
 
 def test_page_needs_no_other_server(job):
@@ -61,7 +61,7 @@ def test_events_follow_a_job_through_a_failure(job):
     runs = of(job, lambda j: [n[1] for n in j['nodes']] == ['running', 'running'])
     first = events.next('state', runs)['jobs'][job.run_id]
     assert [n[5:7] for n in first['nodes']] == [[0, 0], [1, 2]] and first['world_size'] == 4
-    (job.cluster.folder / f'say-rank-1-round-{first["round"]}').write_text('3')
+    (job.cluster.folder / f'exit-rank-1-round-{first["round"]}').write_text('3')
     second = events.next('state', of(job, lambda j: len(j['rounds']) == 2 and
                                      j['rounds'][1]['started_ms']))['jobs'][job.run_id]
     broken, new = second['rounds']
@@ -77,9 +77,9 @@ def test_events_follow_a_job_through_a_failure(job):
 def test_steps_of_all_nodes_reach_a_reader(job):
     start(job, SLOW='3')
     events = Events(job.port)
-    told = events.next('progress', of(job, lambda j: min(j['steps']) > 10))['jobs'][job.run_id]
-    assert len(told['steps']) == len(told['step_us']) == 4
-    later = events.next('progress', of(job, lambda j: min(j['steps']) > min(told['steps'])))
+    progress = events.next('progress', of(job, lambda j: min(j['steps']) > 10))['jobs'][job.run_id]
+    assert len(progress['steps']) == len(progress['step_us']) == 4
+    later = events.next('progress', of(job, lambda j: min(j['steps']) > min(progress['steps'])))
     now = later['jobs'][job.run_id]
     assert now['step_us'].index(max(now['step_us'])) == 3, now
     assert 15_000 < min(now['step_us'])
@@ -90,13 +90,13 @@ def test_processes_of_all_nodes_reach_a_reader(job):
     for node in (0, 1):
         job.agent(node, '--tee=3', f'--log-dir={job.cluster.tmp}/logs{node}', nproc=2,
                   program=STEPPER)
-    wait_for(job.is_open, lambda: ''.join(a.story() for a in job.cluster.agents))
+    wait_for(job.is_open, lambda: ''.join(a.describe() for a in job.cluster.agents))
     events = Events(job.port)
-    told = events.next('workers', of(job, lambda j: len(j['ranks']) == 4 and
-                                     min(row[2] for row in j['ranks']) > 0))['jobs'][job.run_id]
-    assert [row[0] for row in told['ranks']] == [0, 1, 2, 3]
+    workers = events.next('workers', of(job, lambda j: len(j['ranks']) == 4 and
+                                        min(row[2] for row in j['ranks']) > 0))['jobs'][job.run_id]
+    assert [row[0] for row in workers['ranks']] == [0, 1, 2, 3]
     tops = []
-    for rank, pid, mib, log in told['ranks']:
+    for rank, pid, mib, log in workers['ranks']:
         assert variable_of(pid, 'RANK') == str(rank)
         assert 1 <= mib < 1024
         folder = pathlib.Path(log)
@@ -104,15 +104,15 @@ def test_processes_of_all_nodes_reach_a_reader(job):
         tops.append(folder.relative_to(job.cluster.tmp).parts[0])
     # Either agent may have registered first.
     assert tops[0] == tops[1] and tops[2] == tops[3] and set(tops) == {'logs0', 'logs1'}, tops
-    told_pids = [row[1] for row in told['ranks']]
+    known_pids = [row[1] for row in workers['ranks']]
     nodes = sorted(job.status()['nodes'], key=lambda node: node['group_rank'])
-    assert [pid for node in nodes for pid in node['pids']] == told_pids
-    assert nodes[1]['log_dir'] == str(pathlib.Path(told['ranks'][3][3]).parent)
+    assert [pid for node in nodes for pid in node['pids']] == known_pids
+    assert nodes[1]['log_dir'] == str(pathlib.Path(workers['ranks'][3][3]).parent)
     # The next round's processes replace them.
-    (job.cluster.folder / f'say-rank-1-round-{told["round"]}').write_text('3')
-    new = events.next('workers', of(job, lambda j: j['round'] > told['round'] and
+    (job.cluster.folder / f'exit-rank-1-round-{workers["round"]}').write_text('3')
+    new = events.next('workers', of(job, lambda j: j['round'] > workers['round'] and
                                     len(j['ranks']) == 4))['jobs'][job.run_id]
-    assert not {row[1] for row in new['ranks']} & set(told_pids)
+    assert not {row[1] for row in new['ranks']} & set(known_pids)
     events.close()
 
 
@@ -133,7 +133,7 @@ def test_number_of_readers_is_limited(job):
     start(job)
     readers = [Events(job.port) for _ in range(READERS)]
     assert {r.status for r in readers} == {200}
-    wait_for(lambda: Events(job.port).status == 503, 'one too many is told so')
+    wait_for(lambda: Events(job.port).status == 503, 'one too many gets an error')
     readers.pop().close()
     wait_for(lambda: Events(job.port).status == 200, 'room again')
     for reader in readers:
@@ -158,7 +158,7 @@ def test_agents_sleep_without_readers(cluster):  # noqa: F811
     """One node, which has no pings: periodic wakeups become visible."""
     job = Job(cluster, 1)
     agent = job.agent(0, nproc=2, program=SLEEPER)
-    wait_for(job.is_open, agent.story)
+    wait_for(job.is_open, agent.describe)
     events = Events(job.port)
     events.next('state', of(job, lambda j: j['phase'] == 'running'))
 
@@ -169,7 +169,7 @@ def test_agents_sleep_without_readers(cluster):  # noqa: F811
     assert not sleeps(), 'somebody watches: it ticks'
     events.close()
     wait_for(sleeps, 'it ticks on', 40)
-    cluster.say(0)
+    cluster.exit_workers(0)
     agent.ends(0)
 
 
@@ -191,7 +191,7 @@ def test_readers_cost_almost_nothing(cluster):  # noqa: F811
     """Coordinator and agent both use less CPU than a program that only makes 50 steps a second."""
     job = Job(cluster, 1)
     agent = job.agent(0, nproc=2, program=STEPPER)
-    wait_for(job.is_open, agent.story)
+    wait_for(job.is_open, agent.describe)
     events = Events(job.port)
     events.next('progress', of(job, lambda j: min(j['steps']) > 10))
     workers = workers_of(agent.pid)
@@ -203,7 +203,7 @@ def test_readers_cost_almost_nothing(cluster):  # noqa: F811
     assert passed > 4, 'no oftener than once a second'
     assert used <= theirs + 0.02, f'{used:.2f} s, the workers {theirs:.2f} s'  # two clock ticks
     events.close()
-    cluster.say(0)
+    cluster.exit_workers(0)
     agent.ends(0)
 
 
@@ -213,13 +213,13 @@ def test_steps_of_a_failed_job_are_shown_to_a_later_reader(cluster):  # noqa: F8
     failing.serve()
     agents = [failing.agent(node, nproc=2, program=STEPPER) for node in (0, 1)]
     wait_for(lambda: failing.status().get('phase') == 'running', failing.status)
-    (cluster.folder / f'say-rank-3-round-{failing.status()["round"]}').write_text('3')
+    (cluster.folder / f'exit-rank-3-round-{failing.status()["round"]}').write_text('3')
     for agent in agents:
         agent.ends(1)
     events = Events(failing.port)
-    told = events.next('progress', of(failing, lambda _: True))['jobs'][failing.run_id]
-    assert len(told['steps']) == 4 and told['steps'][3] > 0, told
+    progress = events.next('progress', of(failing, lambda _: True))['jobs'][failing.run_id]
+    assert len(progress['steps']) == 4 and progress['steps'][3] > 0, progress
     state = events.next('state', of(failing, lambda _: True))['jobs'][failing.run_id]
     assert state['outcome'] == 'failure'
-    assert state['rounds'][0]['formed_ms'] <= told['at_ms'] <= state['rounds'][0]['over_ms']
+    assert state['rounds'][0]['formed_ms'] <= progress['at_ms'] <= state['rounds'][0]['over_ms']
     events.close()

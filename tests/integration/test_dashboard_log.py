@@ -13,8 +13,8 @@ from dashboard_events import Events
 from nodes import HERE, Job, cluster, wait_for  # noqa: F401
 
 STEPPER = ('--no-python', sys.executable, str(HERE / 'dashboard_worker.py'))
-TALKER = ('--no-python', 'sh', '-c', 'echo "rank $RANK says <b>hello</b>"; echo "and sighs" >&2; '
-          'while [ ! -e "$NODES_DIR/say-all" ]; do sleep 0.1; done; echo "rank $RANK leaves"')
+TALKER = ('--no-python', 'sh', '-c', 'echo "rank $RANK prints <b>hello</b>"; echo "and sighs" >&2; '
+          'while [ ! -e "$NODES_DIR/exit-all" ]; do sleep 0.1; done; echo "rank $RANK leaves"')
 TOKEN = 'a token that nobody guesses'
 
 
@@ -28,8 +28,8 @@ def get(job, path):
 
 
 def path_of(job, rank, nonce, token=TOKEN):
-    words = '\n'.join(['cpprun log lines', nonce, job.run_id, str(rank)])
-    proof = hmac.new(token.encode(), words.encode(), hashlib.sha256).hexdigest()
+    signed = '\n'.join(['cpprun log lines', nonce, job.run_id, str(rank)])
+    proof = hmac.new(token.encode(), signed.encode(), hashlib.sha256).hexdigest()
     query = {'job': job.run_id, 'rank': rank, 'nonce': nonce, 'mac': proof}
     return '/log?' + urllib.parse.urlencode(query, quote_via=urllib.parse.quote)
 
@@ -44,11 +44,11 @@ def talkers(cluster):  # noqa: F811
             keeps = (*flags, f'--log-dir={cluster.tmp}/logs{node}')
             job.agent(node, *keeps, nproc=2, program=TALKER, CPPRUN_ADMIN_TOKEN=token)
         wait_for(lambda: job.status().get('phase') == 'running',
-                 lambda: ''.join(a.story() for a in cluster.agents))
+                 lambda: ''.join(a.describe() for a in cluster.agents))
         return job
 
     yield start
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in cluster.agents:
         agent.ends(0)
 
@@ -63,21 +63,22 @@ def test_token_gives_access_to_lines_of_any_node(talkers):
     job = talkers()
     ranks = {}
     for rank in range(4):
-        events, told = read_log(job, rank, lambda told: told['out'] and told['err'])
-        assert told['out'] == [f'rank {rank} says <b>hello</b>'] and told['err'] == ['and sighs']
-        ranks[rank] = told['node']
+        events, reply = read_log(job, rank, lambda reply: reply['out'] and reply['err'])
+        assert reply['out'] == [f'rank {rank} prints <b>hello</b>']
+        assert reply['err'] == ['and sighs']
+        ranks[rank] = reply['node']
         events.close()
-    assert len(ranks) == 4 and told['rank'] == 3
+    assert len(ranks) == 4 and reply['rank'] == 3
 
 
 def test_lines_are_followed(talkers, cluster):  # noqa: F811
     job = talkers()
-    events, _ = read_log(job, 1, lambda told: told['out'])
+    events, _ = read_log(job, 1, lambda reply: reply['out'])
     kept = cluster.tmp.glob('logs*/*/attempt_0/*/stdout.log')
-    path, = (path for path in kept if 'rank 1 says' in path.read_text())
+    path, = (path for path in kept if 'rank 1 prints' in path.read_text())
     with open(path, 'a', encoding='utf-8') as file:
         file.write('one more\n')
-    assert events.next('log', lambda told: len(told['out']) > 1)['out'][1] == 'one more'
+    assert events.next('log', lambda reply: len(reply['out']) > 1)['out'][1] == 'one more'
     events.close()
 
 
@@ -106,32 +107,32 @@ def test_coordinator_without_a_token_shows_no_lines(talkers):
 
 def test_job_without_log_files_is_reported(talkers):
     job = talkers(flags=())
-    events, told = read_log(job, 0, lambda told: 'keeps no log files' in told['why'])
-    assert '--tee 3' in told['why'] and told['out'] == []
+    events, reply = read_log(job, 0, lambda reply: 'keeps no log files' in reply['why'])
+    assert '--tee 3' in reply['why'] and reply['out'] == []
     events.close()
-    events, told = read_log(job, 9, lambda told: told['why'])
-    assert told['why'] == 'no node has this rank now'
+    events, reply = read_log(job, 9, lambda reply: reply['why'])
+    assert reply['why'] == 'no node has this rank now'
     events.close()
 
 
 def test_steps_are_remembered_for_later_readers(cluster):  # noqa: F811
     job = Job(cluster, 1)
     agent = job.agent(0, nproc=2, program=STEPPER, SLOW='1')
-    wait_for(job.is_open, agent.story)
-    assert json.loads(get(job, '/steps')[1])['jobs'] == {}, 'nobody has looked yet'
+    wait_for(job.is_open, agent.describe)
+    assert json.loads(get(job, '/steps')[1])['jobs'] == {}, 'no reader has asked yet'
     events = Events(job.port)
-    events.next('progress', lambda told: job.run_id in told['jobs'])
+    events.next('progress', lambda reply: job.run_id in reply['jobs'])
     events.next('progress')
 
     def points():
         return json.loads(get(job, '/steps')[1])['jobs'][job.run_id]
 
-    wait_for(lambda: points()[-1][4] is not None, agent.story)
+    wait_for(lambda: points()[-1][4] is not None, agent.describe)
     events.close()
     assert len(points()) >= 2
     for at_ms, number, step, last, median, slowest, rank in points():
         assert at_ms > 0 and number == 1 and step >= last > 0
         if median is not None:  # no step has ended before the first ones
             assert 15_000 < median <= slowest and rank in (0, 1)
-    cluster.say(0)
+    cluster.exit_workers(0)
     agent.ends(0)

@@ -35,10 +35,10 @@ def listening_ports(pid):
     return {port for _, port in tcp_sockets(pid, LISTENING)}
 
 
-def talk(port, words, size):
+def talk(port, data, size):
     """What the server answers, up to `size` bytes."""
     with socket.create_connection(('127.0.0.1', port), timeout=100) as peer:
-        peer.sendall(words)
+        peer.sendall(data)
         peer.shutdown(socket.SHUT_WR)
         return peer.recv(size, socket.MSG_WAITALL)
 
@@ -50,9 +50,9 @@ def ask(port):
 
 def test_listening_sockets_resume(jobs):
     meeting, health = free_port(), free_port() + 1
-    words = ('--nnodes=1:2', '--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.1:{meeting}',
-             '--rdzv-conf=last_call_timeout=0.1', '--snapshot-dir', jobs.folder / 'snapshots')
-    job = jobs.cpprun(*words, jobs.py(CHANNEL),
+    args = ('--nnodes=1:2', '--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.1:{meeting}',
+            '--rdzv-conf=last_call_timeout=0.1', '--snapshot-dir', jobs.folder / 'snapshots')
+    job = jobs.cpprun(*args, jobs.py(CHANNEL),
                       env={'TORCHELASTIC_HEALTH_CHECK_PORT': str(health)})
     store = int(jobs.mark('store').rsplit(':', 1)[1])
     # The snapshot server, and the store of the next round.

@@ -19,9 +19,9 @@ def in_own(kind, code):
     return ('unshare', kind, 'sh', '-c', code + ' && exec "$@"', 'sh')
 
 
-def doctor(*words, wrap=(), env=None, **options):
+def doctor(*args, wrap=(), env=None, **options):
     """Findings by the name of their check, and the exit code."""
-    command = [*wrap, BIN / 'cpprunctl', 'doctor', '--json', *words]
+    command = [*wrap, BIN / 'cpprunctl', 'doctor', '--json', *args]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=60, env={**os.environ, **(env or {})},
         check=False, **options,
@@ -30,9 +30,9 @@ def doctor(*words, wrap=(), env=None, **options):
     return {finding['check']: finding for finding in json.loads(done.stdout)}, done.returncode
 
 
-def shown(*words):
+def shown(*args):
     return subprocess.run(
-        [BIN / 'cpprunctl', 'doctor', *words], capture_output=True, text=True, timeout=60,
+        [BIN / 'cpprunctl', 'doctor', *args], capture_output=True, text=True, timeout=60,
         check=False,
     )  # fmt: skip
 
@@ -134,8 +134,8 @@ def test_start_runs_the_preflight(tmp_path):
     folder.mkdir()
     make = (f'mount -t tmpfs none {folder} && cd /dev && cp -a null zero urandom fd {folder}'
             f' && mount --bind {folder} /dev')
-    said = started(in_own('--mount', make))
-    assert 'there is no /dev/shm (mount a tmpfs there: loaders' in said
+    output = started(in_own('--mount', make))
+    assert 'there is no /dev/shm (mount a tmpfs there: loaders' in output
 
 
 @NEEDS_ROOT

@@ -14,21 +14,21 @@ PORT = 29411
 CHECKS = ['nodes', 'versions', 'reach', 'names', 'clocks', 'latency', 'speed']
 
 
-def doctors(hosts, count, *words, env=None, nodes=None, wait=20):
+def doctors(hosts, count, *args, env=None, nodes=None, wait=20):
     """Runs the doctor on each host. Returns the first one's findings by name, and the exit codes.
     """
     base = {**os.environ, 'LOGLEVEL': 'ERROR'}
     running = []
     for i in range(count if nodes is None else nodes):
         command = [*hosts.wrap(i), BIN / 'cpprunctl', 'doctor', '--json', f'--nnodes={count}',
-                   f'--endpoint={hosts.addr(0)}:{PORT}', f'--wait={wait}', *words]
+                   f'--endpoint={hosts.addr(0)}:{PORT}', f'--wait={wait}', *args]
         running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         text=True, env={**base, **(env or {}).get(i, {})}))
-    told = [process.communicate(timeout=100) for process in running]
-    print(told)  # shown by a test that fails
+    outputs = [process.communicate(timeout=100) for process in running]
+    print(outputs)  # shown by a test that fails
     codes = [process.returncode for process in running]
-    findings = [json.loads(out) for out, _ in told if out]
-    assert findings, told
+    findings = [json.loads(out) for out, _ in outputs if out]
+    assert findings, outputs
     return {f['check']: f for f in findings[0]}, codes
 
 
@@ -125,8 +125,8 @@ def test_nodes_need_a_rendezvous_endpoint():
     assert done.returncode == 2 and '--endpoint' in done.stderr
 
 
-@pytest.mark.parametrize('said', [b'', b'cpprun-doctor-1 wrong echo\n' + b'x' * 64])
-def test_foreign_connections_do_no_harm(net, said):
+@pytest.mark.parametrize('sent', [b'', b'cpprun-doctor-1 wrong echo\n' + b'x' * 64])
+def test_foreign_connections_do_no_harm(net, sent):
     hosts = net(2)
     name_hosts(hosts, 2)
     code = ('import socket, sys, time\n'
@@ -134,10 +134,10 @@ def test_foreign_connections_do_no_harm(net, said):
             'while time.monotonic() < end:\n'
             '  try: s = socket.create_connection((sys.argv[1], 4712), 1); break\n'
             '  except OSError: time.sleep(0.01)\n'
-            f's.sendall({said!r}); s.close()\n')
-    stranger = subprocess.Popen([*hosts.wrap(1), 'python3', '-c', code, hosts.addr(0)])
+            f's.sendall({sent!r}); s.close()\n')
+    other = subprocess.Popen([*hosts.wrap(1), 'python3', '-c', code, hosts.addr(0)])
     try:
         found, codes = doctors(hosts, 2, '--port=4712')
         assert codes == [0, 0] and found['reach']['level'] == 'ok', found
     finally:
-        stranger.wait(30)
+        other.wait(30)

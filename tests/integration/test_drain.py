@@ -21,9 +21,9 @@ def built():
         pytest.skip(f'{WORKER} is not built')
 
 
-def workers(jobs, n, *words, flags=(), **options):
-    """Workers with channel_worker's words; each leaves a mark up-<rank> first."""
-    command = ('--standalone', f'--nproc-per-node={n}', *flags, '--no-python', WORKER, *words)
+def workers(jobs, n, *args, flags=(), **options):
+    """Workers with these arguments for channel_worker; each leaves a mark up-<rank> first."""
+    command = ('--standalone', f'--nproc-per-node={n}', *flags, '--no-python', WORKER, *args)
     return jobs.cpprun(*command, **options)
 
 
@@ -54,8 +54,8 @@ def test_worker_that_can_save_is_asked_instead_of_signalled(jobs):
 def test_snapshot_with_the_work_is_named_and_resumed(jobs):
     folder = jobs.folder / 'snapshots'
     flags = (f'--snapshot-dir={folder}',)
-    words = ('can-save', 'mark=up-0', 'await-stop', 'mark=stopping', 'await=saved', 'exit=75')
-    job = workers(jobs, 1, *words, flags=flags)
+    args = ('can-save', 'mark=up-0', 'await-stop', 'mark=stopping', 'await=saved', 'exit=75')
+    job = workers(jobs, 1, *args, flags=flags)
     jobs.mark('up-0')
     job.send(signal.SIGTERM)
     jobs.mark('stopping')
@@ -111,8 +111,8 @@ def test_resumable_code_without_a_request_is_a_failure(jobs):
 def test_unrequested_save_is_ended(jobs):
     """One fails while the other still saves: the other gets SIGTERM immediately, not after the
     grace."""
-    words = ('can-save', 'mark=up-${local_rank}', 'await-stop', 'await=${local_rank}', 'exit=3')
-    job = workers(jobs, 2, *words, flags=('--shutdown-timeout=3600',))
+    args = ('can-save', 'mark=up-${local_rank}', 'await-stop', 'await=${local_rank}', 'exit=3')
+    job = workers(jobs, 2, *args, flags=('--shutdown-timeout=3600',))
     jobs.numbers(['up-0', 'up-1'])
     job.send(signal.SIGTERM)
     (jobs.marks / '0').write_text('x')
@@ -134,9 +134,9 @@ AGAIN = [signal.SIGTERM, signal.SIGCONT, signal.SIGTERM]  # as Slurm, within 20 
 
 
 def test_repeated_requests_of_schedulers(jobs):
-    words = ('can-save', 'mark=up-${local_rank}', 'await-stop', 'mark=stopping-${local_rank}',
-             'await=go', 'exit=75')
-    job = workers(jobs, 2, *words, flags=('--shutdown-timeout=600',))
+    args = ('can-save', 'mark=up-${local_rank}', 'await-stop', 'mark=stopping-${local_rank}',
+            'await=go', 'exit=75')
+    job = workers(jobs, 2, *args, flags=('--shutdown-timeout=600',))
     jobs.numbers(['up-0', 'up-1'])
     for number in AGAIN:
         job.send(number)
@@ -209,8 +209,8 @@ def test_drain_of_workers_with_zero_reported_steps(jobs):
 
 
 def test_drain_after_one_worker_made_a_step(jobs):
-    words = ('starting=0', 'only-beat=1', 'mark=up-${local_rank}', 'await=never')
-    job = workers(jobs, 2, *words)
+    args = ('starting=0', 'only-beat=1', 'mark=up-${local_rank}', 'await=never')
+    job = workers(jobs, 2, *args)
     jobs.numbers(['up-0', 'up-1'])
     job.send(signal.SIGTERM)
     assert job.done() == 128 + signal.SIGTERM, job.output

@@ -29,11 +29,11 @@ HAS_TORCH = subprocess.run([PYTHON, '-c', 'import torch'], check=False, capture_
 pytestmark = pytest.mark.skipif(HAS_TORCH.returncode != 0, reason=f'{PYTHON} has no torch')
 
 
-def train(jobs, *words, n=4, flags=(), restarts=3, preload='torch.nn.parallel', worker=WORKER):
+def train(jobs, *args, n=4, flags=(), restarts=3, preload='torch.nn.parallel', worker=WORKER):
     """Forked workers spare each test many imports of torch; for survivors nothing differs."""
     fixed = ('--standalone', f'--nproc-per-node={n}', f'--max-restarts={restarts}')
     own = {'OMP_NUM_THREADS': '1', 'PYTHON_EXEC': PYTHON}
-    return jobs.cpprun(*fixed, f'--preload={preload}', *flags, worker, *words, env=own)
+    return jobs.cpprun(*fixed, f'--preload={preload}', *flags, worker, *args, env=own)
 
 
 def events_of(jobs):
@@ -172,8 +172,8 @@ def test_worker_that_dies_inside_of_backward(jobs):
 
 def test_worker_that_dies_while_a_snapshot_is_written(jobs):
     expected = undisturbed(jobs)
-    words = ('state=memory', 'fault=save:1', 'sleep=0.02')
-    job = train(jobs, *words, flags=('--snapshot-dir=snapshots',))
+    args = ('state=memory', 'fault=save:1', 'sleep=0.02')
+    job = train(jobs, *args, flags=('--snapshot-dir=snapshots',))
     before = processes(job, 1)
     assert replaced(before, processes(job, 2)) == {1}
     assert parameters(job) == expected
@@ -218,7 +218,7 @@ def test_unhealthy_worker_is_replaced(jobs, kind, why):
     assert parameters(job) == expected
 
 
-def test_console_tells_who_stays(jobs):
+def test_console_names_the_workers_that_stay(jobs):
     job = train(jobs, 'sleep=0.05', flags=('--log-dir=logs',))
     before = processes(job, 1)
     at_step(job, 10)
@@ -248,9 +248,9 @@ def test_threads_children_and_handlers_live_on(jobs):
     assert parameters(job) == expected
     assert 'handles SIGTERM' not in job.output
     second = max((jobs.folder / 'logs').glob('*/attempt_1'))
-    said = (second / '1' / 'stdout.log').read_text()
-    assert 'line of the thread' in said
-    assert 'line of the child' not in said
+    output = (second / '1' / 'stdout.log').read_text()
+    assert 'line of the thread' in output
+    assert 'line of the child' not in output
     poll(lambda: not any(is_alive(pid) for pid in before.values()), 20)
 
 

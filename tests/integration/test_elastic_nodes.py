@@ -25,7 +25,7 @@ class Nodes:
         self.run_id = f'elastic-{self.port}'
         self.agents = []
 
-    def start(self, count=1, words=('sleep=0.05',), worker=WORKER):
+    def start(self, count=1, args=('sleep=0.05',), worker=WORKER):
         for _ in range(count):
             if len(self.agents) == 1:  # the others connect to it
                 poll(self.is_hosted, 60, lambda: self.output)
@@ -34,7 +34,7 @@ class Nodes:
             self.agents.append(
                 self.jobs.cpprun(
                     *(*fixed, '--rdzv-backend=c10d', f'--rdzv-id={self.run_id}', '--preload=torch'),
-                    *(f'--rdzv-endpoint=127.0.0.1:{self.port}', *self.flags, worker, *words),
+                    *(f'--rdzv-endpoint=127.0.0.1:{self.port}', *self.flags, worker, *args),
                     env=own,
                 )
             )
@@ -105,8 +105,8 @@ def test_survivors_of_all_nodes_stay(jobs, nodes, rank):
     after = job.processes(2, 4)
     assert set(before.values()) - staying(before, after) == {before[rank]}
     assert job.parameters(4) == expected
-    said = sorted(re.findall(r'round 2 on this node: (.*)$', job.output, re.MULTILINE))
-    assert said == ['1 worker stays, 1 is replaced', '2 workers stay, none is replaced']
+    reports = sorted(re.findall(r'round 2 on this node: (.*)$', job.output, re.MULTILINE))
+    assert reports == ['1 worker stays, 1 is replaced', '2 workers stay, none is replaced']
     assert 'restarting all' not in job.output
 
 
@@ -174,12 +174,12 @@ def test_spare_takes_the_place_of_a_lost_node(jobs, nodes):
 
 
 def test_growth_keeps_the_workers(nodes):
-    words = ('sleep=0.05', 'steps=400')
+    args = ('sleep=0.05', 'steps=400')
     job = nodes('1:2', '--rdzv-conf=last_call_timeout=1,scale_up_interval=0')
-    job.start(1, words)
+    job.start(1, args)
     before = job.processes(1, 2)
     job.at_step(5)
-    job.start(1, words)
+    job.start(1, args)
     after = job.processes(2, 4)
     assert staying(before, after) == set(before.values())
     assert job.parameters(4)
@@ -189,9 +189,9 @@ def test_growth_keeps_the_workers(nodes):
 
 def test_scaling_keeps_the_workers(nodes):
     """`cpprunctl scale` takes a node out of the job, and in again."""
-    words = ('sleep=0.05', 'steps=400')
+    args = ('sleep=0.05', 'steps=400')
     job = nodes('1:2', '--rdzv-conf=last_call_timeout=600')
-    job.start(2, words)
+    job.start(2, args)
     before = job.processes(1, 4)
     job.all_at_step(5)
     job.scale(1)
@@ -210,10 +210,10 @@ def test_scaling_keeps_the_workers(nodes):
 @pytest.mark.parametrize('state', ['donor', 'memory'])
 def test_world_shrinks_when_a_node_is_asked_to_stop(nodes, state):
     """Workers that save do so together and are restarted; others stay."""
-    words = ('sleep=0.05', 'steps=200', f'state={state}')
+    args = ('sleep=0.05', 'steps=200', f'state={state}')
     flags = ('--snapshot-dir=snapshots',) if state == 'memory' else ()
     job = nodes('1:2', '--rdzv-conf=last_call_timeout=600', *flags)
-    job.start(2, words)
+    job.start(2, args)
     before = job.processes(1, 4)
     job.all_at_step(5)
     drained = job.agents.pop()

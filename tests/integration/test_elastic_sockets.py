@@ -29,7 +29,7 @@ def ends(listener):
         yield own, peer
 
 
-def test_peers_of_a_rank_that_leaves_go_on_writing(ends):
+def test_peers_of_a_rank_that_leaves_continue_to_write(ends):
     own, peer = ends
     sockets = knowing(own)
     sockets.shut()

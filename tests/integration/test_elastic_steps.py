@@ -23,8 +23,8 @@ from test_elastic import pytestmark as pytestmark  # skips without torch
 WORKER = ROOT / 'tests' / 'support' / 'elastic_steps_worker.py'
 
 
-def loop(jobs, *words, **options):
-    return train(jobs, *words, worker=WORKER, **options)
+def loop(jobs, *args, **options):
+    return train(jobs, *args, worker=WORKER, **options)
 
 
 undisturbed = Undisturbed(loop)

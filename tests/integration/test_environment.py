@@ -11,20 +11,20 @@ from conftest import BIN, PYTHON, has_no_traces, has_own_mounts, poll
 from launches import ROOT
 
 
-def expect_said(running, *words, lines=2):
-    """Ends with 1 immediately, with a few lines of its own that contain these words."""
+def expect_message(running, *texts, lines=2):
+    """Ends with 1 immediately, with a few lines of its own that contain these texts."""
     assert running.done(20) == 1, running.output
-    for word in words:
-        assert str(word) in running.err, running.err
-    said = [line for line in running.err.splitlines() if line.startswith(('error: ', 'warning: '))]
-    assert 1 <= len(said) <= lines, running.err
+    for text in texts:
+        assert str(text) in running.err, running.err
+    own = [line for line in running.err.splitlines() if line.startswith(('error: ', 'warning: '))]
+    assert 1 <= len(own) <= lines, running.err
     assert has_no_traces(running.err)
 
 
 def test_file_in_place_of_the_log_folder(jobs):
     (jobs.folder / 'logs').touch()
-    expect_said(jobs.cpprun('--log-dir=logs', jobs.sh(':')), 'logs', 'a file is in its place')
-    expect_said(jobs.cpprun('--log-dir=logs/below', jobs.sh(':')), 'logs/below')
+    expect_message(jobs.cpprun('--log-dir=logs', jobs.sh(':')), 'logs', 'a file is in its place')
+    expect_message(jobs.cpprun('--log-dir=logs/below', jobs.sh(':')), 'logs/below')
 
 
 def as_on(kernel):
@@ -61,7 +61,7 @@ def test_emulator_without_handles_of_children_starts_and_restarts_workers(jobs):
 
 @pytest.mark.parametrize('folder', ['/proc/cpprun-logs', '/dev/full', '/dev/zero/x'])
 def test_unwritable_place(jobs, folder):
-    expect_said(jobs.cpprun(f'--log-dir={folder}', jobs.sh(':')), folder)
+    expect_message(jobs.cpprun(f'--log-dir={folder}', jobs.sh(':')), folder)
 
 
 def test_read_only_log_folder(jobs):
@@ -71,7 +71,7 @@ def test_read_only_log_folder(jobs):
     mount = 'mount -t tmpfs -o ro none "$0" && exec "$@"'
     wrap = ('unshare', '-m', 'sh', '-c', mount, jobs.folder / 'logs')
     running = jobs.cpprun('--log-dir=logs', jobs.sh(':'), wrap=wrap)
-    expect_said(running, 'logs', 'Read-only file system')
+    expect_message(running, 'logs', 'Read-only file system')
 
 
 def test_unwritable_log_folder_of_another_user(jobs):
@@ -87,7 +87,8 @@ def test_unwritable_log_folder_of_another_user(jobs):
     probe = subprocess.run([*wrap, BIN / 'cpprun', '--version'], check=False, capture_output=True)
     if probe.returncode != 0:
         pytest.skip('another user may not start this cpprun')
-    expect_said(jobs.cpprun('--log-dir=logs', jobs.sh(':'), wrap=wrap), 'logs', 'Permission denied')
+    running = jobs.cpprun('--log-dir=logs', jobs.sh(':'), wrap=wrap)
+    expect_message(running, 'logs', 'Permission denied')
 
 
 @pytest.fixture
@@ -99,13 +100,13 @@ def small_disk():
     return ('unshare', '-m', 'sh', '-c', mount, 'sh')
 
 
-@pytest.mark.parametrize('words', [('--tee=3',), ('--redirects=0', '--tee=1')])
-def test_full_disk_stops_nothing(jobs, small_disk, words):
+@pytest.mark.parametrize('args', [('--tee=3',), ('--redirects=0', '--tee=1')])
+def test_full_disk_stops_nothing(jobs, small_disk, args):
     code = (
         'import sys\nfor _ in range(20): sys.stdout.write(("x" * 99 + "\\n") * 1000)\n'
         'print("all written")'
     )
-    running = jobs.cpprun(*words, '--log-dir=disk', jobs.py(code), wrap=small_disk)
+    running = jobs.cpprun(*args, '--log-dir=disk', jobs.py(code), wrap=small_disk)
     assert running.done(20) == 0, running.output
     assert 'all written' in running.out
     assert running.out.count('x' * 99) == 20_000
@@ -134,17 +135,17 @@ def test_full_disk_from_the_start(jobs, small_disk):
 
 def test_full_disk_between_restarts(jobs, small_disk):
     worker = jobs.sh('head -c 100000 /dev/zero; exit 3')
-    words = ('--redirects=3', '--log-dir=disk', '--max-restarts=5')
-    running = jobs.cpprun(*words, worker, wrap=small_disk)
+    args = ('--redirects=3', '--log-dir=disk', '--max-restarts=5')
+    running = jobs.cpprun(*args, worker, wrap=small_disk)
     assert running.done(30) == 1, running.output
     assert has_no_traces(running.err)
 
 
 def test_long_paths(jobs):
-    expect_said(jobs.cpprun('--log-dir=' + 'x' * 4096, jobs.sh(':')), 'too long')
-    expect_said(jobs.cpprun('--log-dir=' + '/x' * 2048, jobs.sh(':')), 'too long', '--log-dir')
-    expect_said(jobs.cpprun('y' * 4096 + '.py'), 'yyy')
-    expect_said(jobs.cpprun('--no-python', '/y' * 2048), '/y/y')
+    expect_message(jobs.cpprun('--log-dir=' + 'x' * 4096, jobs.sh(':')), 'too long')
+    expect_message(jobs.cpprun('--log-dir=' + '/x' * 2048, jobs.sh(':')), 'too long', '--log-dir')
+    expect_message(jobs.cpprun('y' * 4096 + '.py'), 'yyy')
+    expect_message(jobs.cpprun('--no-python', '/y' * 2048), '/y/y')
     # As in Python, an unusable TMPDIR is skipped.
     assert jobs.cpprun(jobs.sh(':'), env={'TMPDIR': '/x' * 2048}).done(20) == 0
 
@@ -171,7 +172,7 @@ def test_no_writable_temporary_folder(jobs):
     make = 'mount -t tmpfs -o ro none "$TMPDIR" && exec "$@"'
     running = jobs.cpprun(jobs.sh(':'), wrap=('unshare', '-m', 'sh', '-c', make, 'sh'))
     if running.done(20) != 0:
-        expect_said(running, jobs.tmp)
+        expect_message(running, jobs.tmp)
 
 
 def test_descriptors_of_one_worker(jobs):
@@ -314,12 +315,12 @@ def test_unusual_variables(jobs):
     assert running.out == 'a\nb'
 
 
-@pytest.mark.parametrize('words', [(), ('--nproc-per-node=2', '--tee=3')])
-def test_deleted_working_folder(jobs, words):
+@pytest.mark.parametrize('args', [(), ('--nproc-per-node=2', '--tee=3')])
+def test_deleted_working_folder(jobs, args):
     gone = jobs.folder / 'gone'
     gone.mkdir()
     shell = ('sh', '-c', f'cd "{gone}" && rmdir "{gone}" && exec "$@"', 'sh')
-    running = jobs.cpprun(*words, jobs.sh('echo ok'), wrap=shell)
+    running = jobs.cpprun(*args, jobs.sh('echo ok'), wrap=shell)
     assert running.done(20) == 0, running.output
     assert 'ok' in running.out
 
@@ -328,7 +329,7 @@ def test_relative_log_folder_below_a_deleted_one(jobs):
     gone = jobs.folder / 'gone'
     gone.mkdir()
     shell = ('sh', '-c', f'cd "{gone}" && rmdir "{gone}" && exec "$@"', 'sh')
-    expect_said(jobs.cpprun('--log-dir=logs', jobs.sh(':'), wrap=shell), 'logs')
+    expect_message(jobs.cpprun('--log-dir=logs', jobs.sh(':'), wrap=shell), 'logs')
 
 
 def test_log_folder_that_vanishes_while_running(jobs):

@@ -28,8 +28,8 @@ def only(events, name):
     return [event for event in events if event['event'] == name]
 
 
-def ctl(jobs, *words, **options):
-    command = [BIN / 'cpprunctl', 'events', *words]
+def ctl(jobs, *args, **options):
+    command = [BIN / 'cpprunctl', 'events', *args]
     return subprocess.run(
         command, env=jobs.env(), capture_output=True, text=True, timeout=60, check=False, **options
     )
@@ -112,9 +112,9 @@ def test_full_events_file_is_reported_and_stops_nothing(jobs):
 
 
 def test_missing_files_are_reported(jobs):
-    for words, text in [(['nowhere'], 'nowhere does not exist, and no job of that name'),
-                        ([jobs.tmp], 'no events.jsonl')]:
-        shown = ctl(jobs, *words)
+    for args, text in [(['nowhere'], 'nowhere does not exist, and no job of that name'),
+                       ([jobs.tmp], 'no events.jsonl')]:
+        shown = ctl(jobs, *args)
         assert shown.returncode == 1
         assert text in shown.stderr
 
@@ -146,8 +146,8 @@ sys.exit(5 if attempt == 0 and rank == '1' else 0)
 
 def test_recovery_is_followed_to_the_first_step(jobs):
     log_dir = f'--log-dir={jobs.folder}/logs'
-    words = ('--nproc-per-node=2', '--max-restarts=1', '--timing', log_dir)
-    job = jobs.cpprun(*words, jobs.py(TRAINER))
+    args = ('--nproc-per-node=2', '--max-restarts=1', '--timing', log_dir)
+    job = jobs.cpprun(*args, jobs.py(TRAINER))
     assert job.done(60) == 0, job.output
     until = {(e['cause'], e['until']): e for e in only(events_of(jobs), 'timing')}
     assert set(until) == {(cause, to) for cause in ('start', 'failure')

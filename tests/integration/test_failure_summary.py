@@ -17,8 +17,8 @@ from long_tests import RUN_LONG
 RUNS = range(20 if RUN_LONG else 1)
 
 SLEEP = 'exec sleep 60'
-# Shell words that print the same output as Python.
-SAY = 'say() { echo "Traceback (most recent call last):" >&2; echo "$1" >&2; }\n'
+# A shell function that prints the same output as Python.
+SHELL = 'print() { echo "Traceback (most recent call last):" >&2; echo "$1" >&2; }\n'
 # Waits for a file of another rank.
 WAIT = 'wait_for() { while [ ! -e "$MARKS/$1" ]; do sleep 0.01; done; }\n'
 # Waits until the process with the pid in a file is gone: its agent has reaped it by then.
@@ -40,11 +40,11 @@ def error_file(message):
 def ranks(**actions):
     """A worker in which rank N runs r<N>; the others sleep until they are stopped."""
     cases = ''.join(f'  {name[1:]}) {code};;\n' for name, code in actions.items())
-    return SAY + WAIT + GONE + f'case $RANK in\n{cases}  *) {SLEEP};;\nesac'
+    return SHELL + WAIT + GONE + f'case $RANK in\n{cases}  *) {SLEEP};;\nesac'
 
 
-def says(text, code=1):
-    return ranks(r1=f"say '{text}'; exit {code}")
+def prints(text, code=1):
+    return ranks(r1=f"print '{text}'; exit {code}")
 
 
 # name: worker, expected fields of the failure summary
@@ -52,7 +52,7 @@ ROWS = {
     'exit code': (ranks(r1='exit 13'), {'class': 'user_error', 'exit_code': 13, 'hint': ''}),
     'exit code 255': (ranks(r1='exit 255'), {'class': 'user_error', 'exit_code': 255}),
     'exception': (
-        says('ValueError: no such sample'),
+        prints('ValueError: no such sample'),
         {'class': 'user_error', 'words': 'ValueError: no such sample'},
     ),
     'error file': (
@@ -70,67 +70,68 @@ ROWS = {
     'terminated from outside': (
         ranks(r1='kill -TERM $$'), {'class': 'killed', 'signal': 'SIGTERM'}),
     'CUDA out of memory': (
-        says('torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB'),
+        prints('torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB'),
         {'class': 'user_error', 'hint': 'gpu_out_of_memory'},
     ),
     'port in use': (
-        says('RuntimeError: EADDRINUSE: address already in use'), {'hint': 'port_in_use'}),
+        prints('RuntimeError: EADDRINUSE: address already in use'), {'hint': 'port_in_use'}),
     'missing module': (
-        says("ModuleNotFoundError: No module named 'transformers'"), {'hint': 'missing_module'}),
+        prints("ModuleNotFoundError: No module named 'transformers'"), {'hint': 'missing_module'}),
     'missing library': (
-        says('train: error while loading shared libraries: libx.so: cannot open', 127),
+        prints('train: error while loading shared libraries: libx.so: cannot open', 127),
         {'hint': 'missing_library', 'exit_code': 127},
     ),
     'wrong arguments': (
-        says('train.py: error: unrecognized arguments: --lrr', 2), {'hint': 'wrong_arguments'}),
-    'no GPU': (says('RuntimeError: No CUDA GPUs are available'), {'hint': 'no_gpu'}),
+        prints('train.py: error: unrecognized arguments: --lrr', 2), {'hint': 'wrong_arguments'}),
+    'no GPU': (prints('RuntimeError: No CUDA GPUs are available'), {'hint': 'no_gpu'}),
     'GPU fault': (
-        says('RuntimeError: CUDA error: device-side assert triggered'), {'hint': 'gpu_fault'}),
+        prints('RuntimeError: CUDA error: device-side assert triggered'), {'hint': 'gpu_fault'}),
     'mismatch': (
-        says('RuntimeError: Detected mismatch between collectives on ranks'),
+        prints('RuntimeError: Detected mismatch between collectives on ranks'),
         {'hint': 'collective_mismatch'},
     ),
     'store timeout': (
-        says('DistStoreError: Timed out after 61 seconds waiting for clients'),
+        prints('DistStoreError: Timed out after 61 seconds waiting for clients'),
         {'hint': 'rendezvous_timeout'},
     ),
-    'disk full': (says('OSError: [Errno 28] No space left on device'), {'hint': 'disk_full'}),
-    'too many files': (says('OSError: [Errno 24] Too many open files'), {'hint': 'too_many_files'}),
+    'disk full': (prints('OSError: [Errno 28] No space left on device'), {'hint': 'disk_full'}),
+    'too many files': (
+        prints('OSError: [Errno 24] Too many open files'), {'hint': 'too_many_files'}),
     'wrong weights': (
-        says('RuntimeError: Error(s) in loading state_dict for Net'), {'hint': 'bad_weights'}),
+        prints('RuntimeError: Error(s) in loading state_dict for Net'), {'hint': 'bad_weights'}),
     'a Gloo peer error comes first': (
         ranks(
-            r0=f"wait_for said; say '{PEER}'; echo $$ >\"$MARKS/pid\"; exit 1",
-            r1='trap : TERM; say "ValueError: the cause"; exec 2>&-;'
-            ' touch "$MARKS/said"; gone pid; exit 1',
+            r0=f"wait_for printed; print '{PEER}'; echo $$ >\"$MARKS/pid\"; exit 1",
+            r1='trap : TERM; print "ValueError: the cause"; exec 2>&-;'
+            ' touch "$MARKS/printed"; gone pid; exit 1',
         ),
         {'rank': 1, 'words': 'ValueError: the cause'},
     ),
     'a NCCL peer error comes first': (
         ranks(
-            r0=f"wait_for said; say '{REMOTE}'; echo $$ >\"$MARKS/pid\"; exit 1",
-            r1='trap : TERM; say "TypeError: the cause"; exec 2>&-;'
-            ' touch "$MARKS/said"; gone pid; exit 1',
+            r0=f"wait_for printed; print '{REMOTE}'; echo $$ >\"$MARKS/pid\"; exit 1",
+            r1='trap : TERM; print "TypeError: the cause"; exec 2>&-;'
+            ' touch "$MARKS/printed"; gone pid; exit 1',
         ),
         {'rank': 1, 'words': 'TypeError: the cause'},
     ),
     'a store error comes first': (
         ranks(
-            r0=f"wait_for said; say '{STORE}'; echo $$ >\"$MARKS/pid\"; exit 1",
-            r1='trap : TERM; say "KeyError: cause"; exec 2>&-;'
-            ' touch "$MARKS/said"; gone pid; exit 1',
+            r0=f"wait_for printed; print '{STORE}'; echo $$ >\"$MARKS/pid\"; exit 1",
+            r1='trap : TERM; print "KeyError: cause"; exec 2>&-;'
+            ' touch "$MARKS/printed"; gone pid; exit 1',
         ),
         {'rank': 1, 'words': 'KeyError: cause'},
     ),
     'peers fail because one was killed': (
         ranks(
             r1='echo $$ >"$MARKS/pid"; kill -KILL $$',
-            r2=f"gone pid; say '{PEER}'; exit 1",
+            r2=f"gone pid; print '{PEER}'; exit 1",
         ),
         {'rank': 1, 'class': 'killed'},
     ),
     'only peer errors are known': (
-        says(PEER), {'class': 'lost_peer', 'hint': 'peer_lost', 'rank': 1}),
+        prints(PEER), {'class': 'lost_peer', 'hint': 'peer_lost', 'rank': 1}),
     'the error was written before another died': (
         ranks(
             r1='trap : TERM; ' + error_file('ValueError: early') + '; touch "$MARKS/wrote";'
@@ -180,8 +181,8 @@ def fields(failure_summary, wanted):
 @pytest.mark.parametrize('name', ROWS)
 def test_root_cause_is_named(jobs, name, run):
     worker, wanted = ROWS[name]
-    words = ('--nproc-per-node=3', '--shutdown-timeout=20', f'--log-dir={jobs.folder}/logs')
-    running = jobs.cpprun(*words, jobs.sh(worker))
+    args = ('--nproc-per-node=3', '--shutdown-timeout=20', f'--log-dir={jobs.folder}/logs')
+    running = jobs.cpprun(*args, jobs.sh(worker))
     assert running.done(60) == 1, running.output
     failure_summary = failure_summary_of(jobs, 'logs')
     wanted = {'rank': 1, **wanted}
@@ -206,9 +207,9 @@ def test_failure_format_chooses_the_blocks(jobs, form):
 def test_every_node_reports_a_restart_and_its_reason(jobs):
     worker = jobs.sh('[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0\n'
                      '[ $RANK = 0 ] || { echo "ValueError: bad batch" >&2; exit 5; }\n' + SLEEP)
-    words = ('--nnodes=2', '--rdzv-backend=c10d', '--rdzv-id=two', '--max-restarts=2',
-             f'--rdzv-endpoint=127.0.0.1:{free_port()}')
-    nodes = [jobs.cpprun(*words, f'--node-rank={n}', worker) for n in range(2)]
+    args = ('--nnodes=2', '--rdzv-backend=c10d', '--rdzv-id=two', '--max-restarts=2',
+            f'--rdzv-endpoint=127.0.0.1:{free_port()}')
+    nodes = [jobs.cpprun(*args, f'--node-rank={n}', worker) for n in range(2)]
     assert [node.done(90) for node in nodes] == [0, 0], [node.output for node in nodes]
     for node in nodes:
         (line,) = [line for line in node.err.splitlines() if line.startswith('cpprun: rank 1 (')]
@@ -218,7 +219,7 @@ def test_every_node_reports_a_restart_and_its_reason(jobs):
 
 def test_one_worker_has_a_hint_and_its_last_lines(jobs):
     error = 'OSError: [Errno 98] Address already in use'
-    worker = jobs.sh(SAY + f'echo out; say "{error}"; exit 1')
+    worker = jobs.sh(SHELL + f'echo out; print "{error}"; exit 1')
     running = jobs.cpprun('--nproc-per-node=1', worker)
     assert running.done(60) == 1, running.output
     assert '[port_in_use]' in running.err
@@ -230,7 +231,7 @@ def test_one_worker_has_a_hint_and_its_last_lines(jobs):
 
 def test_redirected_stderr_has_the_cause_its_hint_and_the_last_lines(jobs):
     error = "ModuleNotFoundError: No module named 'transformers'"
-    worker = jobs.sh(SAY + f'echo out; say "{error}"; exit 1')
+    worker = jobs.sh(SHELL + f'echo out; print "{error}"; exit 1')
     running = jobs.cpprun('--redirects=3', f'--log-dir={jobs.folder}/logs', worker)
     assert running.done(60) == 1, running.output
     assert running.out == ''
@@ -293,8 +294,8 @@ def test_out_of_memory_killer(jobs, little_memory):
         'if os.environ["RANK"] == "1": hog = b"x" * (300 << 20)\n'
         'time.sleep(60)'
     )
-    words = ('--nproc-per-node=2', '--no-python', f'--log-dir={jobs.folder}/logs')
-    running = jobs.cpprun(*words, worker, wrap=little_memory)
+    args = ('--nproc-per-node=2', '--no-python', f'--log-dir={jobs.folder}/logs')
+    running = jobs.cpprun(*args, worker, wrap=little_memory)
     assert running.done(60) == 1, running.output
     wanted = {'rank': 1, 'class': 'out_of_memory', 'is_oom_kill': True, 'hint': 'out_of_memory'}
     assert fields(failure_summary_of(jobs, 'logs'), wanted) == wanted
@@ -303,8 +304,8 @@ def test_out_of_memory_killer(jobs, little_memory):
 def test_different_failures_are_not_repetitions(jobs):
     worker = jobs.sh('echo "Error in try $((TORCHELASTIC_RESTART_COUNT % 2 ))x" >&2;'
                      'exit $((TORCHELASTIC_RESTART_COUNT % 2 + 1))')
-    words = ('--nproc-per-node=2', '--max-restarts=3', '--startup-failures=2')
-    running = jobs.cpprun(*words, f'--log-dir={jobs.folder}/logs', worker)
+    args = ('--nproc-per-node=2', '--max-restarts=3', '--startup-failures=2')
+    running = jobs.cpprun(*args, f'--log-dir={jobs.folder}/logs', worker)
     assert running.done(60) == 1, running.output
     failure_summary = failure_summary_of(jobs, 'logs')
     assert fields(failure_summary, ['same_startup_failures', 'restarts_used']) == {
@@ -313,8 +314,8 @@ def test_different_failures_are_not_repetitions(jobs):
 
 def test_repeated_failures_at_startup_end_the_job_early(jobs):
     worker = jobs.sh('echo "Error of process $$" >&2; exit 3')
-    words = ('--nproc-per-node=2', '--max-restarts=50', '--startup-failures=3')
-    running = jobs.cpprun(*words, f'--log-dir={jobs.folder}/logs', worker)
+    args = ('--nproc-per-node=2', '--max-restarts=50', '--startup-failures=3')
+    running = jobs.cpprun(*args, f'--log-dir={jobs.folder}/logs', worker)
     assert running.done(60) == 1, running.output
     failure_summary = failure_summary_of(jobs, 'logs')
     assert fields(failure_summary, ['same_startup_failures', 'exit_code']) == {
@@ -351,14 +352,14 @@ NODES = {
     ),
     'a peer error on one, its cause on the other': (
         ranks(
-            r0=f"wait_for said; say '{PEER}'; echo $$ >\"$MARKS/pid\"; exit 1",
-            r3='trap : TERM; say "ValueError: the cause"; exec 2>&-;'
-            ' touch "$MARKS/said"; gone pid; exit 1',
+            r0=f"wait_for printed; print '{PEER}'; echo $$ >\"$MARKS/pid\"; exit 1",
+            r3='trap : TERM; print "ValueError: the cause"; exec 2>&-;'
+            ' touch "$MARKS/printed"; gone pid; exit 1',
         ),
         {'rank': 3, 'words': 'ValueError: the cause'},
     ),
     'killed on one, peer errors on the other': (
-        ranks(r2='echo $$ >"$MARKS/pid"; kill -KILL $$', r0=f"gone pid; say '{PEER}'; exit 1"),
+        ranks(r2='echo $$ >"$MARKS/pid"; kill -KILL $$', r0=f"gone pid; print '{PEER}'; exit 1"),
         {'rank': 2, 'class': 'killed'},
     ),
 }
@@ -369,10 +370,10 @@ NODES = {
 def test_root_cause_is_named_on_every_node(jobs, name, run):
     worker, wanted = NODES[name]
     script = jobs.sh(worker)
-    words = ('--nnodes=2', '--nproc-per-node=2', '--rdzv-backend=c10d', '--rdzv-id=two',
-             f'--rdzv-endpoint=127.0.0.1:{free_port()}', '--shutdown-timeout=20')
+    args = ('--nnodes=2', '--nproc-per-node=2', '--rdzv-backend=c10d', '--rdzv-id=two',
+            f'--rdzv-endpoint=127.0.0.1:{free_port()}', '--shutdown-timeout=20')
     nodes = [
-        jobs.cpprun(*words, f'--node-rank={n}', f'--log-dir={jobs.folder}/logs{n}', script)
+        jobs.cpprun(*args, f'--node-rank={n}', f'--log-dir={jobs.folder}/logs{n}', script)
         for n in range(2)
     ]
     assert [node.done(90) for node in nodes] == [1, 1], [node.output for node in nodes]
@@ -382,16 +383,16 @@ def test_root_cause_is_named_on_every_node(jobs, name, run):
         assert f'failed on rank {wanted["rank"]} (node' in node.err
         assert '  others    ' in node.err
     if name == 'a peer error on one, its cause on the other':
-        said = 'the last 2 lines of rank 3 on stderr:\n  Traceback'
-        assert [said in node.err for node in nodes] == [True, False], 'it ran on the other node'
+        text = 'the last 2 lines of rank 3 on stderr:\n  Traceback'
+        assert [text in node.err for node in nodes] == [True, False], 'it ran on the other node'
 
 
 def test_lost_node_without_replacement_is_the_cause(jobs):
     script = jobs.sh('echo $$ >"$MARKS/up$RANK"; exec sleep 60')
-    words = ('--nnodes=2', '--rdzv-backend=c10d', '--rdzv-id=two', '--rdzv-conf=join_timeout=2',
-             f'--rdzv-endpoint=127.0.0.1:{free_port()}')
-    first = jobs.cpprun(*words, f'--log-dir={jobs.folder}/logs', script)
-    second = jobs.cpprun(*words, f'--log-dir={jobs.folder}/logs-2', script)
+    args = ('--nnodes=2', '--rdzv-backend=c10d', '--rdzv-id=two', '--rdzv-conf=join_timeout=2',
+            f'--rdzv-endpoint=127.0.0.1:{free_port()}')
+    first = jobs.cpprun(*args, f'--log-dir={jobs.folder}/logs', script)
+    second = jobs.cpprun(*args, f'--log-dir={jobs.folder}/logs-2', script)
     jobs.numbers(['up0', 'up1'], 60)
     agents = [node for node in (first, second) if not is_host(node)]
     agents[0].send(9)

@@ -53,10 +53,10 @@ def points(tmp_path):
     return Points()
 
 
-def nodes(jobs, count, faults, *words):
+def nodes(jobs, count, faults, *args):
     flags = (f'--nnodes={count}', '--rdzv-backend=c10d', '--nproc-per-node=2')
     place = f'--rdzv-endpoint=127.0.0.1:{free_port()}'
-    return [jobs.cpprun(*flags, place, *words, env=faults) for _ in range(count)]
+    return [jobs.cpprun(*flags, place, *args, env=faults) for _ in range(count)]
 
 
 def test_output_is_complete_in_spite_of_partial_writes(jobs, points, tmp_path):
@@ -74,8 +74,8 @@ def test_output_is_complete_in_spite_of_partial_writes(jobs, points, tmp_path):
         shown = [line for line in job.out.splitlines() if f'rank {rank} ' in line]
         assert shown == [f'[default{rank}]:{line}' for line in lines]
     (events,) = logs.glob('*/events.jsonl')
-    told = [json.loads(line)['event'] for line in events.read_text().splitlines()]
-    assert told[0] == 'run_started' and told[-1] == 'finished'
+    names = [json.loads(line)['event'] for line in events.read_text().splitlines()]
+    assert names[0] == 'run_started' and names[-1] == 'finished'
     assert points.met()['s'] > 30 and points.met()['e'] > 3, points.met()
 
 
@@ -92,8 +92,8 @@ def test_nodes_meet_in_spite_of_descriptor_shortages(jobs, points):
     for agent in agents:
         assert agent.done(90) == 0, agent.err
     assert points.met()['e'] > 0
-    said = ''.join(agent.err for agent in agents)
-    assert said.count('out of file descriptors') == 1
+    output = ''.join(agent.err for agent in agents)
+    assert output.count('out of file descriptors') == 1
 
 
 def test_full_disk_costs_only_log_files(jobs, points, tmp_path):
@@ -105,7 +105,7 @@ def test_full_disk_costs_only_log_files(jobs, points, tmp_path):
     assert job.done(60) == 0, job.err
     assert len([line for line in job.out.splitlines() if line.endswith('.')]) == 2 * LINES
     assert 'No space left on device' in job.err
-    assert job.err.count('events.jsonl') == 1, 'the message appears once'
+    assert job.err.count('events.jsonl') == 1, 'one warning'
 
 
 def test_snapshot_is_complete_in_spite_of_a_slow_disk(cluster, points, tmp_path):  # noqa: F811
@@ -118,7 +118,7 @@ def test_snapshot_is_complete_in_spite_of_a_slow_disk(cluster, points, tmp_path)
     cluster.world(0, 1)
     assert contents(tmp_path / 'lacks' / 'step-20') == contents(made)
     assert points.met()['f'] >= len(files)
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in agents:
         agent.ends(0)
 
@@ -134,9 +134,9 @@ def test_store_stays_correct_with_failing_calls(points):
     )
     try:
         port = server.stderr.readline().rsplit(':', 1)[1].strip()
-        words = [sys.executable, STRESS, port, '1', '4']
+        command = [sys.executable, STRESS, port, '1', '4']
         done = subprocess.run(
-            words, capture_output=True, text=True, check=False, timeout=100,
+            command, capture_output=True, text=True, check=False, timeout=100,
             env={**os.environ, 'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1',
                  'TORCH_CPP_LOG_LEVEL': 'ERROR'},
         )

@@ -49,8 +49,8 @@ def plan(tmp_path):
 
 
 def launch(jobs, plan, code, *flags, n=2, **options):
-    words = ('--standalone', f'--nproc-per-node={n}', '--max-restarts=3', f'--faults={plan}')
-    return jobs.cpprun(*words, *flags, jobs.py(STEPS + code), **options)
+    args = ('--standalone', f'--nproc-per-node={n}', '--max-restarts=3', f'--faults={plan}')
+    return jobs.cpprun(*args, *flags, jobs.py(STEPS + code), **options)
 
 
 def injected_faults(job):
@@ -216,8 +216,8 @@ def test_final_file_must_equal_the_fault_free_one(jobs, plan, tmp_path):
 def test_variable_may_name_the_plan(jobs, plan):
     path = plan({'do': 'kill', 'at': {'rank': 1, 'step': 6}}, expect={'restarts': 1})
     env = {'CPPRUN_FAULTS': str(path)}
-    words = ('--standalone', '--nproc-per-node=2', '--max-restarts=3')
-    job = jobs.cpprun(*words, jobs.py(STEPS + LOOP), env=env)
+    args = ('--standalone', '--nproc-per-node=2', '--max-restarts=3')
+    job = jobs.cpprun(*args, jobs.py(STEPS + LOOP), env=env)
     assert job.done(60) == 0, job.err
     assert len(injected_faults(job)) == 1
 
@@ -226,24 +226,24 @@ def test_two_nodes_share_one_plan(jobs, plan, tmp_path):
     """A fault that matches both nodes happens once in the job; both report it."""
     path = plan({'do': 'kill', 'at': {'step': 5}}, expect={'restarts': 1})
     flags = ('--nnodes=2', '--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.1:{free_port()}')
-    words = (*flags, '--nproc-per-node=2', '--max-restarts=3', f'--faults={path}')
+    args = (*flags, '--nproc-per-node=2', '--max-restarts=3', f'--faults={path}')
     script = jobs.py(STEPS + LOOP)
-    both = [jobs.cpprun(*words, script) for _ in range(2)]
+    both = [jobs.cpprun(*args, script) for _ in range(2)]
     assert [job.done(90) for job in both] == [0, 0], [job.err for job in both]
     assert sum(len(injected_faults(job)) for job in both) == 1
     assert all('ok      fault 1: kill at step 5: rank' in job.err for job in both)
 
 
 @pytest.mark.parametrize(
-    ('words', 'text'),
+    ('args', 'text'),
     [
         (['--faults=/nowhere.json'], "the fault plan '/nowhere.json' can't be read"),
         (['--seed=1'], '--seed goes with a fault plan\nhint: name one with --faults'),
         (['--junit=x'], '--junit goes with a fault plan'),
     ],
 )
-def test_impossible_faults_are_reported(jobs, words, text):
-    job = jobs.cpprun('--standalone', *words, jobs.py('pass'))
+def test_impossible_faults_are_reported(jobs, args, text):
+    job = jobs.cpprun('--standalone', *args, jobs.py('pass'))
     assert job.done() == 1
     assert text in job.err
 
@@ -252,10 +252,10 @@ def test_chaos_names_the_failed_seeds(jobs, plan):
     fault = {'do': 'kill', 'at': {'rank': 'any', 'step': [0, 9]}}
     whole = LOOP.replace('0 if attempt == 0 else 3', '0')
     script = jobs.py(STEPS + whole)
-    words = ['--standalone', '--nproc-per-node=2', '--max-restarts=1', *script]
+    args = ['--standalone', '--nproc-per-node=2', '--max-restarts=1', *script]
     path = plan(fault, expect={'restarts': 0})
     command = [BIN / 'cpprunctl', 'chaos', '--seeds=2', '--first=5', path, '--', BIN / 'cpprun']
-    job = jobs.start(*command, *words, is_split=True)
+    job = jobs.start(*command, *args, is_split=True)
     assert job.done(120) == 3
     assert re.findall(r'seed (\d+): NOT HELD \(restarts: 1, expected 0\)', job.out) == ['5', '6']
     assert 'again: --first 5 --seeds 1' in job.out
@@ -267,8 +267,8 @@ def test_chaos_gives_each_seed_its_own_folder(jobs, plan, tmp_path):
     code = 'open(sys.argv[1], "w").write("done")\n'
     name = str(tmp_path / 'final-{seed}')
     path = plan(expect={'final_hash': {'file': name}})
-    words = [BIN / 'cpprun', '--standalone', *jobs.py(STEPS + code), name]
-    job = jobs.start(BIN / 'cpprunctl', 'chaos', '--seeds=2', path, '--', *words, is_split=True)
+    args = [BIN / 'cpprun', '--standalone', *jobs.py(STEPS + code), name]
+    job = jobs.start(BIN / 'cpprunctl', 'chaos', '--seeds=2', path, '--', *args, is_split=True)
     assert job.done(60) == 0, job.err
     made = sorted(path.name for path in tmp_path.glob('final-*'))
     assert made == ['final-0', 'final-1', 'final-fault-free']

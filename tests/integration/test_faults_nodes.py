@@ -34,8 +34,8 @@ def test_killed_agent_fault_happens_once_and_is_reported(jobs, plan, victim):  #
     (jobs.marks / 'go').touch()
     for node, agent in enumerate(agents):
         assert agent.done(60) == (-9 if node == victim else 0), agent.err
-    said = ''.join(agent.err for agent in agents)
-    assert said.count('fault 1 is injected at ') == 1
+    output = ''.join(agent.err for agent in agents)
+    assert output.count('fault 1 is injected at ') == 1
     for node, agent in enumerate(agents):
         is_accounted = 'ok      fault 1: kill-agent' in agent.err
         assert is_accounted == (node != victim), agent.err

@@ -19,8 +19,8 @@ def built():
         pytest.skip(f'{CTL} is not built')
 
 
-def ctl(jobs, *words, env=None, **options):
-    command = [CTL, *map(str, words)]
+def ctl(jobs, *args, env=None, **options):
+    command = [CTL, *map(str, args)]
     options = {'capture_output': True, 'text': True, 'timeout': 200, 'check': False, **options}
     return subprocess.run(command, env=jobs.env(env), **options)
 
@@ -28,8 +28,8 @@ def ctl(jobs, *words, env=None, **options):
 def finish(jobs, name, worker, *flags):
     """A job that has ended."""
     run_id = f'{name}-{os.getpid()}-{time.monotonic_ns()}'
-    words = ('--standalone', f'--job-name={run_id}', *flags, '--no-python')
-    job = jobs.cpprun(*words, jobs.sh(worker))
+    args = ('--standalone', f'--job-name={run_id}', *flags, '--no-python')
+    job = jobs.cpprun(*args, jobs.sh(worker))
     job.done(100)
     return run_id
 
@@ -72,8 +72,8 @@ def test_colours_are_a_choice(jobs):
     run_id = finish(jobs, 'broken', FAILING, '--redirects=3')
     plain = ctl(jobs, 'events', run_id).stdout
     assert '\x1b' not in plain and 'finished: failed, exit code 1' in plain
-    for words in (('--color=always', 'events', run_id), ('events', run_id, '--color', 'always')):
-        colored = ctl(jobs, *words, env={'NO_COLOR': '1'}).stdout
+    for args in (('--color=always', 'events', run_id), ('events', run_id, '--color', 'always')):
+        colored = ctl(jobs, *args, env={'NO_COLOR': '1'}).stdout
         assert '\x1b[1;31mfinished: failed' in colored
     assert '\x1b[1;31mfailed\x1b[0m' in ctl(jobs, 'ps', '-a', '--color=always').stdout
     error = ctl(jobs, 'events', 'no-such-job', '--color=always').stderr
@@ -87,7 +87,7 @@ def test_report_has_what_a_colleague_needs(jobs):
     assert done.returncode == 0, done.stderr
     assert done.stdout == f'{page}\n' and 'look at the file' in done.stderr
     text = page.read_text()
-    for words in (
+    for expected in (
         f'cpprun report of job {run_id}',
         'outcome    failed, exit code 1',
         'error: ',
@@ -97,7 +97,7 @@ def test_report_has_what_a_colleague_needs(jobs):
         'cpprun 0.',
         '<h2>Machine</h2>',
     ):
-        assert words in text, words
+        assert expected in text, expected
     assert stat.S_IMODE(page.stat().st_mode) == 0o600
     again = ctl(jobs, 'report', run_id, '--output', page)
     assert again.returncode == 1 and 'exists\nhint: ' in again.stderr
@@ -125,14 +125,14 @@ def test_launcher_writes_the_report_at_the_end_of_the_job(jobs):
     page.write_text('of an earlier job')
     run_id = finish(jobs, 'broken', FAILING, '--redirects=3', f'--report={page}')
     text = page.read_text()
-    for words in (
+    for expected in (
         f'cpprun report of job {run_id}',
         'outcome    failed, exit code 1',
         'ValueError: bad &lt;batch&gt;',
         f'--report={page}',
         'finished: failed, exit code 1',
     ):
-        assert words in text, words
+        assert expected in text, expected
     assert stat.S_IMODE(page.stat().st_mode) == 0o600
     assert [path.name for path in jobs.folder.glob('.cpprun-report-*')] == []
 
@@ -150,10 +150,10 @@ def test_good_run_with_a_report_prints_nothing(jobs):
 
 def test_one_of_two_agents_writes_the_report(jobs):
     endpoint = f'--rdzv-endpoint=127.0.0.1:{free_port()}'
-    words = ('--nnodes=2', '--rdzv-backend=c10d', endpoint, '--rdzv-id=pair', '--no-python')
+    args = ('--nnodes=2', '--rdzv-backend=c10d', endpoint, '--rdzv-id=pair', '--no-python')
     worker = jobs.sh('exit 0')
     pages = [jobs.folder / f'{node}.html' for node in 'ab']
-    agents = [jobs.cpprun(f'--report={page}', *words, worker) for page in pages]
+    agents = [jobs.cpprun(f'--report={page}', *args, worker) for page in pages]
     assert [agent.done(200) for agent in agents] == [0, 0]
     (page,) = [page for page in pages if page.exists()]
     assert 'workers    2 on 2 nodes' in page.read_text()
@@ -169,8 +169,8 @@ def test_report_that_cannot_be_written_is_an_error_before_the_job(jobs, place):
     assert not (jobs.marks / 'started').exists()
 
 
-@pytest.mark.parametrize('worker, said', [('exit 0', 'succeeded'), ('exit 5', 'failed')])
-def test_top_ends_with_the_outcome(jobs, worker, said):
+@pytest.mark.parametrize('worker, outcome', [('exit 0', 'succeeded'), ('exit 5', 'failed')])
+def test_top_ends_with_the_outcome(jobs, worker, outcome):
     until = jobs.sh(f'while [ ! -e "$MARKS/go" ]; do sleep 0.1; done; {worker}')
     run_id = f'top-{os.getpid()}-{time.monotonic_ns()}'
     job = jobs.cpprun('--standalone', f'--job-name={run_id}', '--no-python', until)
@@ -184,6 +184,6 @@ def test_top_ends_with_the_outcome(jobs, worker, said):
         (jobs.marks / 'go').touch()
         shown = top.stdout.read()
     assert top.returncode == 0
-    assert f'job {run_id} {said} after ' in shown, shown
-    assert ('exited with code 5' in shown.split(f'{run_id} {said}')[1]) == (said == 'failed')
+    assert f'job {run_id} {outcome} after ' in shown, shown
+    assert ('exited with code 5' in shown.split(f'{run_id} {outcome}')[1]) == (outcome == 'failed')
     job.done(100)

@@ -69,11 +69,11 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize('words, code, value, cure', BAD, ids=[row[0] for row in BAD])
-def test_bad_value_is_named_with_its_cure(jobs, words, code, value, cure):
+@pytest.mark.parametrize('args, code, value, cure', BAD, ids=[row[0] for row in BAD])
+def test_bad_value_is_named_with_its_cure(jobs, args, code, value, cure):
     worker = jobs.sh('echo started >"$MARKS/started"')
     jobs.folder.joinpath('-t').touch()
-    running = jobs.cpprun(*words.split(), worker) if words != '-t' else jobs.cpprun('-t')
+    running = jobs.cpprun(*args.split(), worker) if args != '-t' else jobs.cpprun('-t')
     got = running.done(10)
     assert got == code or (code is None and got in (USAGE, VALUE)), running.output
     text = running.err
@@ -82,9 +82,9 @@ def test_bad_value_is_named_with_its_cure(jobs, words, code, value, cure):
     assert ('\nusage: cpprun' in text) == (got == USAGE), text
     if got != USAGE:
         assert lines == text.splitlines(), text
-    said = '\n'.join(lines)
-    assert value in said, text
-    assert any(word in said for word in cure.split('|')), text
+    shown = '\n'.join(lines)
+    assert value in shown, text
+    assert any(word in shown for word in cure.split('|')), text
     assert has_no_traces(text)
     assert running.out == ''
     assert not list(jobs.marks.iterdir())
@@ -129,8 +129,8 @@ def test_unstartable_program_is_reported_once_and_not_retried(jobs, make, named)
     running = jobs.cpprun('--nproc-per-node=4', '--max-restarts=3', '--no-python', path)
     assert running.done(10) == VALUE, running.output
     assert running.err.count(str(path)) == 1, running.err
-    said = ' '.join(running.err.split())
-    assert any(word in said for word in named.split('|')), running.err
+    shown = ' '.join(running.err.split())
+    assert any(word in shown for word in named.split('|')), running.err
     assert has_no_traces(running.err)
     assert jobs.wait_until_gone() == []
 
@@ -164,8 +164,8 @@ def test_cpprunctl_rejects_invalid_endpoints(jobs, place):
 
 
 def test_more_workers_than_visible_gpus_warns(jobs):
-    words = ('--standalone', '--nproc_per_node=3', '--no-python', jobs.sh('true'))
-    job = jobs.cpprun(*words, env={'CPPRUN_TEST_GPUS': '2'})
+    args = ('--standalone', '--nproc_per_node=3', '--no-python', jobs.sh('true'))
+    job = jobs.cpprun(*args, env={'CPPRUN_TEST_GPUS': '2'})
     assert job.done() == 0
     assert job.err.count('3 workers but 2 visible GPUs') == 1
 
@@ -175,8 +175,8 @@ def test_workers_run_on_the_cpus_near_their_gpus(jobs):
     if not node0.exists():
         pytest.skip('no NUMA in /sys')
     worker = jobs.py('import os; os.write(1, f"{sorted(os.sched_getaffinity(0))}\\n".encode())')
-    words = ('--standalone', '--nproc_per_node=2', '--numa-binding=exclusive', worker)
-    job = jobs.cpprun(*words, env={'CPPRUN_TEST_GPUS': '2'})
+    args = ('--standalone', '--nproc_per_node=2', '--numa-binding=exclusive', worker)
+    job = jobs.cpprun(*args, env={'CPPRUN_TEST_GPUS': '2'})
     if job.done() == 1 and 'near a NUMA node with 1 core' in job.err:
         pytest.skip('one core')
     sets = [set(json.loads(line)) for line in job.out.splitlines()]
@@ -187,11 +187,11 @@ def test_workers_run_on_the_cpus_near_their_gpus(jobs):
 
 def test_threads_are_divided_among_workers(jobs):
     worker = jobs.sh('echo "threads $OMP_NUM_THREADS"')
-    words = ('--standalone', '--nproc_per_node=2', '--no-python', worker)
-    job = jobs.cpprun('--omp-threads=auto', *words, env={'OMP_NUM_THREADS': None})
+    args = ('--standalone', '--nproc_per_node=2', '--no-python', worker)
+    job = jobs.cpprun('--omp-threads=auto', *args, env={'OMP_NUM_THREADS': None})
     assert job.done() == 0
     assert job.out.count(f'threads {max(1, os.cpu_count() // 2)}') == 2
     assert 'OMP_NUM_THREADS' not in job.err
-    job = jobs.cpprun('--omp-threads=7', *words, env={'OMP_NUM_THREADS': '3'})
+    job = jobs.cpprun('--omp-threads=7', *args, env={'OMP_NUM_THREADS': '3'})
     assert job.done() == 0
     assert job.out.count('threads 7') == 2

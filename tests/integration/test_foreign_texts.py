@@ -19,22 +19,22 @@ def is_harmless(text):
     return not any(c in text for c in '\x1b\x07\x7f\x9b\u202e\u2066\u061c')
 
 
-def run(program, *words):
+def run(program, *args):
     known = {k: v for k, v in os.environ.items() if not k.startswith(('PET_', 'TORCHELASTIC_'))}
-    return subprocess.run([str(BIN / program), *words], capture_output=True, text=True, env=known,
+    return subprocess.run([str(BIN / program), *args], capture_output=True, text=True, env=known,
                           timeout=100)
 
 
 def test_failure_summary_quotes_a_worker_harmlessly(tmp_path):
-    said = {'message': f'it said {HARMFUL} first', 'extraInfo': {
-        'py_callstack': f'Traceback: it said {HARMFUL} first', 'timestamp': '1'}}
+    report = {'message': f'it printed {HARMFUL} first', 'extraInfo': {
+        'py_callstack': f'Traceback: it printed {HARMFUL} first', 'timestamp': '1'}}
     error = tmp_path / 'error.json'
-    error.write_text(json.dumps({'message': said}))
+    error.write_text(json.dumps({'message': report}))
     script = f'printf "%s" "{HARMFUL}"; cp {error} $TORCHELASTIC_ERROR_FILE; exit 3'
     ended = run('cpprun', '--standalone', '--nproc-per-node=1', f'--log-dir={tmp_path}',
                 '--no-python', 'sh', '-c', script)
     assert ended.returncode == 1
-    assert ended.stderr.count(f'it said {CLEAN} first') >= 2 and is_harmless(ended.stderr)
+    assert ended.stderr.count(f'it printed {CLEAN} first') >= 2 and is_harmless(ended.stderr)
     files = [file for file in tmp_path.rglob('*.json*') if file != error]
     assert len(files) >= 2 and all(is_harmless(file.read_text()) for file in files)
     assert ended.stdout == HARMFUL, 'output itself stays as it is'

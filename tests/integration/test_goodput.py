@@ -45,15 +45,15 @@ def line_of(job):
 @pytest.fixture
 def train(jobs):
     def start(code, *flags, n=2, logs='logs'):
-        words = ('--standalone', f'--nproc-per-node={n}', f'--log-dir={jobs.folder / logs}')
-        return jobs.cpprun(*words, *flags, jobs.py(TRAIN + code))
+        args = ('--standalone', f'--nproc-per-node={n}', f'--log-dir={jobs.folder / logs}')
+        return jobs.cpprun(*args, *flags, jobs.py(TRAIN + code))
 
     return start
 
 
-def ctl(jobs, *words):
+def ctl(jobs, *args):
     done = subprocess.run(
-        [BIN / 'cpprunctl', *words], capture_output=True, text=True, timeout=100, env=jobs.env()
+        [BIN / 'cpprunctl', *args], capture_output=True, text=True, timeout=100, env=jobs.env()
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -98,14 +98,14 @@ def test_phases_sum_to_the_wall_clock_in_each_round(jobs, train):
     assert found[-1]['total_ms'] > whole  # it began before the agent
 
 
-def test_a_good_run_says_nothing(jobs, train):
+def test_a_good_run_prints_nothing(jobs, train):
     job = train('train(3)')
     assert job.done(60) == 0, job.err
     assert line_of(job) == ''
     assert goodputs(jobs)[-1]['spent_ms']['training'] > 0
 
 
-def test_a_job_that_fails_at_once_has_nothing_to_say(jobs):
+def test_a_job_that_fails_at_once_prints_no_goodput(jobs):
     job = jobs.cpprun('--standalone', jobs.sh('exit 3'))
     assert job.done(60) == 1
     assert line_of(job) == ''
@@ -113,8 +113,8 @@ def test_a_job_that_fails_at_once_has_nothing_to_say(jobs):
 
 def test_without_steps_the_share_is_unknown(jobs):
     worker = jobs.sh('test $TORCHELASTIC_RESTART_COUNT = 1')
-    words = ('--standalone', '--max-restarts=1', f'--log-dir={jobs.folder}/logs', '--no-python')
-    job = jobs.cpprun(*words, worker)
+    args = ('--standalone', '--max-restarts=1', f'--log-dir={jobs.folder}/logs', '--no-python')
+    job = jobs.cpprun(*args, worker)
     assert job.done(60) == 0, job.err
     assert 'reported no steps, so the share of training is unknown' in line_of(job)
     last = goodputs(jobs)[-1]
@@ -177,15 +177,15 @@ while not os.path.exists(MARKS + '/end'):
 
 def two_agents(jobs, code, *flags):
     endpoint = f'localhost:{free_port()}'
-    words = ('--nnodes=2', '--nproc-per-node=1', '--rdzv-backend=c10d', '--rdzv-id=pair',
-             f'--rdzv-endpoint={endpoint}', *flags)  # fmt: skip
+    args = ('--nnodes=2', '--nproc-per-node=1', '--rdzv-backend=c10d', '--rdzv-id=pair',
+            f'--rdzv-endpoint={endpoint}', *flags)  # fmt: skip
     worker = jobs.py(TRAIN + code)
     return endpoint, [
-        jobs.cpprun(*words, f'--log-dir={jobs.folder}/logs{i}', worker) for i in range(2)
+        jobs.cpprun(*args, f'--log-dir={jobs.folder}/logs{i}', worker) for i in range(2)
     ]
 
 
-def test_two_agents_say_it_once_and_serve_metrics(jobs):
+def test_two_agents_print_it_once_and_serve_metrics(jobs):
     code = """
 train(24)
 open(f'{MARKS}/trains-{rank}-{attempt}', 'w').write('x')

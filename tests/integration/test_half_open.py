@@ -30,9 +30,9 @@ time.sleep(3600)
 
 def metric(host, name):
     ask = f'import urllib.request as u; print(u.urlopen("http://127.0.0.1:{PORT}/metrics").read())'
-    said = subprocess.run([*host, sys.executable, '-c', ask], capture_output=True, text=True,
-                          timeout=60, check=True).stdout
-    return int(re.search(rf'{name} (\d+)', said)[1])
+    output = subprocess.run([*host, sys.executable, '-c', ask], capture_output=True, text=True,
+                            timeout=60, check=True).stdout
+    return int(re.search(rf'{name} (\d+)', output)[1])
 
 
 def test_half_open_connections_end_within_a_minute_or_so(cluster, net):
@@ -74,6 +74,6 @@ def test_agents_and_their_coordinator_probe_each_other(cluster):
     cluster.world(0, 1)
     # A connection of each agent, and both ends of it are on this machine.
     wait_for(lambda: timers(job.port) == [KEEPALIVE_TIMER] * 4, lambda: timers(job.port))
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in cluster.agents:
         agent.ends(0)

@@ -106,8 +106,8 @@ def test_program_without_heartbeats(jobs):
 
 
 def test_sdk_worker_writes_its_own_stack(jobs):
-    words = ('--standalone', '--nproc-per-node=2', '--hang-timeout=1', '--no-python')
-    job = jobs.cpprun(*words, BIN / 'sdk_worker', 'spin', '1', env={'PATH': str(jobs.folder)})
+    args = ('--standalone', '--nproc-per-node=2', '--hang-timeout=1', '--no-python')
+    job = jobs.cpprun(*args, BIN / 'sdk_worker', 'spin', '1', env={'PATH': str(jobs.folder)})
     assert job.done(60) == 1
     assert root_cause(job)[1] == '1'
     assert 'spin_for_ever' in job.err.split('the one to look at:')[1]
@@ -159,8 +159,8 @@ def test_rank_that_waits_for_its_debugger(jobs):
     worker = ('--no-python', jobs.sh('echo here $RANK $1 "$2"'))
     flags = ('--standalone', '--nproc-per-node=2', '--debug-rank=1', '--hang-timeout=1')
     job = jobs.cpprun(*flags, *worker, 'a', 'b  c')
-    said = poll(lambda: re.search(r'rank 1 \(pid (\d+)\) waits for a debugger', job.err), 30)
-    pid = int(said[1])
+    message = poll(lambda: re.search(r'rank 1 \(pid (\d+)\) waits for a debugger', job.err), 30)
+    pid = int(message[1])
     poll(lambda: b'State:\tT' in read_bytes(f'/proc/{pid}/status'), 30, 'its stop')
     poll(lambda: 'here 0' in job.out, 30, 'the other rank')
     assert f'gdb -p {pid}' in job.err

@@ -118,7 +118,7 @@ SLEEPS = r'it waits in \w*nanosleep\w* in the kernel, the others for threads of 
 
 
 def test_rank_outside_a_barrier_without_heartbeats_and_stacks(torch_workers):
-    """The kernel tells which one sleeps."""
+    """The kernel shows which one sleeps."""
     code = TORCH.split('def beat')[0].replace('import cpprun_worker as w', '') + LATE + """
 if rank == 1:
     load_next_batch()
@@ -163,9 +163,9 @@ def test_sdk_rank_that_reaches_no_collective(jobs):
     """Rank 1 stays in front of its step, the other waits in DDP's all_reduce."""
     if not (BIN / 'ex_digits').exists():
         pytest.skip('the C++ examples are not built')
-    words = ('--standalone', '--nproc-per-node=2', LIMIT, '--shutdown-timeout=2', '--no-python')
+    args = ('--standalone', '--nproc-per-node=2', LIMIT, '--shutdown-timeout=2', '--no-python')
     job = jobs.cpprun(
-        *words, '--log-dir', jobs.folder / 'logs', BIN / 'ex_digits',
+        *args, '--log-dir', jobs.folder / 'logs', BIN / 'ex_digits',
         env={'CPPRUN_FAULTS': 'slow:rank=1,epoch=1,ms=600000'},
     )  # fmt: skip
     assert job.done(120) == 1

@@ -23,16 +23,16 @@ FOR_EVER = UP + 'while :; do sleep 0.1; done'
 STUBBORN = 'trap "" TERM INT HUP\n' + FOR_EVER
 
 
-def start(jobs, *words, code=FOR_EVER, **options):
+def start(jobs, *args, code=FOR_EVER, **options):
     """A job with two running workers; returns it and their process ids."""
-    running = jobs.cpprun('--nproc-per-node=2', *words, jobs.sh(code), **options)
+    running = jobs.cpprun('--nproc-per-node=2', *args, jobs.sh(code), **options)
     return running, jobs.numbers(['up0', 'up1'])
 
 
-def start_round(jobs, *words, **options):
+def start_round(jobs, *args, **options):
     """The same, once the agent knows that both workers run: a signal ends by SIGKILL a worker whose
     start is not complete."""
-    running, workers = start(jobs, f'--log-dir={jobs.folder}/logs', *words, **options)
+    running, workers = start(jobs, f'--log-dir={jobs.folder}/logs', *args, **options)
 
     def has_started():
         files = (jobs.folder / 'logs').glob('*/events.jsonl')
@@ -259,11 +259,11 @@ def test_nohup(jobs):
     assert jobs.wait_until_gone() == []
 
 
-def nested(jobs, inner, words=''):
+def nested(jobs, inner, flags=''):
     """A cpprun of one worker that is a cpprun of two; and a sibling of the outer's."""
     outer = jobs.sh(
         f'if [ "$RANK" = 1 ]; then RANK=sibling\n{FOR_EVER}\nfi\n'
-        f'exec {BIN / "cpprun"} --nproc-per-node=2 {words} "$INNER"'
+        f'exec {BIN / "cpprun"} --nproc-per-node=2 {flags} "$INNER"'
     )
     running = jobs.cpprun('--nproc-per-node=2', outer, env={'INNER': str(jobs.sh(inner))})
     jobs.mark('upsibling')

@@ -46,7 +46,7 @@ def start(cluster, net, count, nnodes, *options, prepare=None, **how):  # noqa: 
 
 
 def end(cluster):  # noqa: F811
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in cluster.agents:
         agent.ends(0, 60)
     cluster.assert_clean()
@@ -66,20 +66,20 @@ def test_node_with_a_bad_link_takes_part_in_no_round(cluster, net):  # noqa: F81
     agents = start(cluster, net, 4, '3:4', '--exclude-after=2',
                    prepare=lambda hosts, port: break_link(hosts, 3, port))
     cluster.world(0, 1, 2, seconds=90)
-    agents[3].says('the network link of n3 has failed its check, so it takes part in no round: n')
+    agents[3].prints('the network link of n3 has failed its check, so it takes part in no round: n')
     end(cluster)
 
 
 @long
-def test_job_that_needs_the_node_goes_on_when_its_link_is_mended(cluster, net):  # noqa: F811
+def test_job_that_needs_the_node_continues_when_its_link_is_mended(cluster, net):  # noqa: F811
     found = []
 
     def prepare(hosts, port):
         found.append(hosts)
         break_link(hosts, 2, port)
     agents = start(cluster, net, 3, 3, prepare=prepare)
-    agents[2].says('the network link of n2 has failed its check', 90)
-    agents[0].says('2 of at least 3 nodes joined', 60)
+    agents[2].prints('the network link of n2 has failed its check', 90)
+    agents[0].prints('2 of at least 3 nodes joined', 60)
     in_host(found[0], 2, 'ip', 'rule', 'del', 'priority', '200')
     cluster.world(0, 1, 2, seconds=150)
     end(cluster)
@@ -88,7 +88,7 @@ def test_job_that_needs_the_node_goes_on_when_its_link_is_mended(cluster, net): 
 def test_two_nodes_without_a_link_form_their_round_with_a_warning(cluster, net):  # noqa: F811
     agents = start(cluster, net, 2, 2, prepare=lambda hosts, port: break_link(hosts, 1, port))
     cluster.world(0, 1, seconds=60)
-    agents[0].says('it is not known which node is at fault')
+    agents[0].prints('it is not known which node is at fault')
     end(cluster)
 
 
@@ -99,7 +99,7 @@ def test_slow_link_is_reported_and_takes_part(cluster, net):  # noqa: F811
                 'burst', '256k', 'latency', '400ms')
     agents = start(cluster, net, 6, 6, prepare=prepare)
     cluster.world(0, 1, 2, 3, 4, 5, seconds=60)
-    agents[0].says('the network link of n5 is slow: ')
+    agents[0].prints('the network link of n5 is slow: ')
     end(cluster)
 
 
@@ -111,6 +111,6 @@ def test_lossy_link_is_reported(cluster, net):  # noqa: F811
         in_host(hosts, 5, 'iptables', '-A', 'OUTPUT', '-m', 'statistic', '--mode', 'random',
                 '--probability', '0.05', '-j', 'DROP')
     agents = start(cluster, net, 6, '5:6', prepare=prepare)
-    agents[0].says('the network link of n5 is slow: ', 60)
+    agents[0].prints('the network link of n5 is slow: ', 60)
     cluster.world(0, 1, 2, 3, 4, 5, seconds=60)
     end(cluster)

@@ -24,12 +24,12 @@ for i in range(n):
 sys.stdout.flush()
 print('err', r, file=sys.stderr, flush=True)
 open(f'{folder}/up.{r}.{rank}', 'w').close()
-def told():
+def commands():
     return [c for c in ('end', f'fail.{r}.{rank}') if os.path.exists(f'{folder}/{c}')]
-while not told():
+while not commands():
     time.sleep(0.02)
 print(f'{r}.last')
-sys.exit(3 if told() == [f'fail.{r}.{rank}'] else 0)
+sys.exit(3 if commands() == [f'fail.{r}.{rank}'] else 0)
 """
 PROGRAM = ('--no-python', sys.executable, '-c', WRITER)
 
@@ -37,11 +37,11 @@ PROGRAM = ('--no-python', sys.executable, '-c', WRITER)
 class Reader:
     """A cpprunctl that runs; its output goes to files."""
 
-    def __init__(self, folder, *words, token=TOKEN, stdout=None):
+    def __init__(self, folder, *args, token=TOKEN, stdout=None):
         self.paths = folder / 'reader.out', folder / 'reader.err'
         with open(self.paths[0], 'wb') as out, open(self.paths[1], 'wb') as err:
             self.popen = subprocess.Popen(
-                [CTL, 'logs', '--all-nodes', *words], stdout=stdout or out, stderr=err,
+                [CTL, 'logs', '--all-nodes', *args], stdout=stdout or out, stderr=err,
                 env={**os.environ, 'CPPRUN_ADMIN_TOKEN': token}, stdin=subprocess.DEVNULL)
 
     def out(self):
@@ -85,10 +85,10 @@ def writers(cluster):  # noqa: F811
 def reads(tmp_path):
     made = []
 
-    def start(*words, **how):
+    def start(*args, **how):
         folder = tmp_path / f'reader{len(made)}'
         folder.mkdir()
-        made.append(Reader(folder, *words, **how))
+        made.append(Reader(folder, *args, **how))
         return made[-1]
 
     yield start
@@ -100,7 +100,7 @@ def reads(tmp_path):
 
 def wait_up(cluster, number, ranks):  # noqa: F811
     wait_for(lambda: all((cluster.folder / f'up.{number}.{rank}').exists() for rank in ranks),
-             lambda: ''.join(agent.story() for agent in cluster.agents), 60)
+             lambda: ''.join(agent.describe() for agent in cluster.agents), 60)
 
 
 def order(cluster, name):  # noqa: F811
@@ -236,7 +236,7 @@ def test_a_killed_node_is_named_and_the_job_is_read_on(writers, cluster, reads):
         assert lines == expected(1, last=False)
 
 
-def test_the_coordinator_dies_and_its_standby_goes_on(writers, cluster, reads):  # noqa: F811
+def test_the_coordinator_dies_and_its_standby_continues(writers, cluster, reads):  # noqa: F811
     job = writers(nodes=(0, 1, 2), nnodes='2:3', restarts=1, up=6)
     wait_for(lambda: any(n.get('is_standby') for n in job.status().get('nodes', [])), job.status)
     reader = reads('--follow', job.run_id)
@@ -263,7 +263,7 @@ def test_truncated_and_replaced_files_are_named(writers, cluster, reads):  # noq
     with open(first, 'a', encoding='utf-8') as file:
         file.write('fresh one\n')
     reader.shows('fresh one')
-    os.link(second, second.with_suffix('.1'))  # the worker goes on writing there
+    os.link(second, second.with_suffix('.1'))  # the worker continues to write there
     other = second.with_suffix('.new')
     other.write_text('fresh two\n')
     other.replace(second)
@@ -289,7 +289,7 @@ def test_who_has_no_token_reads_nothing(writers, cluster, reads):  # noqa: F811
     end(cluster)
 
 
-def test_a_job_without_log_files_says_so(writers, cluster, reads):  # noqa: F811
+def test_a_job_without_log_files_is_reported(writers, cluster, reads):  # noqa: F811
     job = writers(flags=())
     reader = reads(job.run_id)
     assert reader.ends(1) == '' and '--log-dir DIR --tee 3 does' in reader.err()

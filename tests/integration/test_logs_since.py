@@ -10,12 +10,12 @@ from test_cpprunctl import TAKES, built, ctl, good, own_run_id  # noqa: F401
 # Lines of which the first two are old; attempt 0 fails on a command.
 TIMED = """
 import os, sys, time
-def say(ago, text):
+def log_line(ago, text):
     at = time.localtime(time.time() - ago)
     print(time.strftime('%Y-%m-%d %H:%M:%S', at) + ',000 INFO ' + text)
-say(7200, 'two hours ago')
+log_line(7200, 'two hours ago')
 print('  more of it')
-say(60, 'a minute ago')
+log_line(60, 'a minute ago')
 print('  no time')
 attempt = os.environ['TORCHELASTIC_RESTART_COUNT']
 print('attempt', attempt, flush=True)

@@ -1,5 +1,5 @@
-"""A stranger sends valid and broken sequences of control messages to the coordinator of a running
-job: the job goes on untouched, /status answers, and memory stays bounded.
+"""A foreign client sends valid and broken sequences of control messages to the coordinator of a
+running job: the job continues unchanged, /status answers, and memory stays bounded.
 
 15 s; CPPRUN_ALL: 5 minutes. MESSAGE_FUZZ_SEED repeats the choices of a run.
 """
@@ -34,7 +34,7 @@ def resident_kib(pid):
 
 
 class Peer:
-    """One connection of the stranger."""
+    """One connection of the foreign client."""
 
     def __init__(self, fuzz):
         self.fuzz, self.random, self.grammar = fuzz, fuzz.random, fuzz.grammar
@@ -43,9 +43,9 @@ class Peer:
         self.key = self.random.choice(('key a', 'key b', f'key {self.random.random()}'))
         self.send(MAGIC if self.random.random() < 0.95 else self.random.randbytes(8))
         if self.random.random() < 0.95:
-            self.tell('hello', self.hello())
+            self.send_message('hello', self.hello())
         if self.random.random() < 0.8:
-            self.tell('register', self.register())
+            self.send_message('register', self.register())
 
     def mutated(self, fields, struct, chance):
         if self.random.random() >= chance:
@@ -81,7 +81,7 @@ class Peer:
                           assignment=self.grammar.fields('RankAssignment'), reported_phase=1)
         return self.mutated(fields, 'Register', 0.3)
 
-    def tell(self, name, fields):
+    def send_message(self, name, fields):
         body = pack([name, fields])
         frame = struct.pack('<I', len(body)) + body
         chance = self.random.random()
@@ -110,25 +110,25 @@ class Peer:
         for _ in range(self.random.randint(1, 8)):
             chance = self.random.random()
             if chance < 0.1:
-                self.tell('admin_command', self.grammar.fields('AdminCommand'))
+                self.send_message('admin_command', self.grammar.fields('AdminCommand'))
             elif chance < 0.15:
                 command = {**self.grammar.fields('AdminCommand'), 'kind': self.random.randrange(4)}
                 nonce = self.random.choice(self.grammar.known['std::string'])
                 mac = mac_of('another token', nonce, self.fuzz.run_id,
                              {'kind': command['kind'], 'nodes': 1, 'node': 'fake'})
-                self.tell('admin_request', {'run_id': self.fuzz.run_id, 'admin_command': command,
-                                            'mac': mac})
+                request = {'run_id': self.fuzz.run_id, 'admin_command': command, 'mac': mac}
+                self.send_message('admin_request', request)
             elif chance < 0.3:
-                self.tell('ping', {'seq': self.random.randrange(100)})
+                self.send_message('ping', {'seq': self.random.randrange(100)})
             elif chance < 0.35:
-                self.tell('register', self.register())
+                self.send_message('register', self.register())
             else:
-                self.tell(*self.grammar.message())
-        self.hear()
+                self.send_message(*self.grammar.message())
+        self.receive()
         if self.random.random() < 0.1:
             self.end()
 
-    def hear(self):
+    def receive(self):
         """Takes what has come, without waiting."""
         try:
             more = self.sock.recv(1 << 20, socket.MSG_DONTWAIT)
@@ -208,9 +208,9 @@ class StatusReader(threading.Thread):
 
 def test_message_sequences_leave_the_job_untouched(cluster):
     job = Job(cluster, 2, lease=60, restarts=3)
-    lives = {'NODES_SECONDS': str(SECONDS + 60 * SLOWEST)}
-    host = job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN, **lives)
-    job.agent(1, **lives)
+    limits = {'NODES_SECONDS': str(SECONDS + 60 * SLOWEST)}
+    host = job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN, **limits)
+    job.agent(1, **limits)
     world = cluster.world(0, 1)
     reader = StatusReader(job.port)
     before = reader.ask()
@@ -228,13 +228,13 @@ def test_message_sequences_leave_the_job_untouched(cluster):
     assert not reader.error and reader.answers > 0, (numbers, reader.error)
     assert reader.slowest < STATUS_SECONDS, numbers
     assert grown < MEMORY_KIB, numbers
-    assert host.running(), host.story(numbers)
-    assert [w.round for w in cluster.worlds(job.run_id)] == [world.round], host.story(numbers)
-    assert all(worker.alive() for worker in world), host.story(numbers)
+    assert host.running(), host.describe(numbers)
+    assert [w.round for w in cluster.worlds(job.run_id)] == [world.round], host.describe(numbers)
+    assert all(worker.alive() for worker in world), host.describe(numbers)
     assert '\x1b' not in host.err() and '\u202e' not in host.err(), numbers
     after = reader.ask()['jobs'][job.run_id]
     for name in UNTOUCHED:
         assert after[name] == before['jobs'][job.run_id][name], (numbers, name, after)
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in cluster.agents:
         agent.ends(0, 90)

@@ -58,8 +58,8 @@ def tool(name):
     return str(unpacked) if unpacked.exists() else name
 
 
-def promtool(*words, **how):
-    command = [tool('promtool'), *words]
+def promtool(*args, **how):
+    command = [tool('promtool'), *args]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, **how)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -72,11 +72,11 @@ def broken_job(cluster):  # noqa: F811
     for node in (0, 1):
         job.agent(node, '--max-node-losses=3')
     first = cluster.world(0, 1)
-    cluster.say(3, first[0])
+    cluster.exit_workers(3, first[0])
     cluster.world(0, 1, after=first)
     wait_for(lambda: {n['state'] for n in job.status().get('nodes', [])} == {'running'}, job.status)
     yield job
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in cluster.agents:
         agent.ends(0)
 
@@ -95,9 +95,9 @@ def test_documentation_lists_the_served_metrics(broken_job):
         if name != 'cpprun_job_outcome':  # not decided yet
             assert {f'`{label}`' for label in found} == set(filter(None, [named.strip()])), name
         if values and 'protocol.md' not in values:
-            told = set(re.findall(r'`(\w+)`', values))
-            assert set().union(*found.values()) <= told, name
-            assert name == 'cpprun_job_outcome' or told <= set().union(*found.values()), name
+            documented = set(re.findall(r'`(\w+)`', values))
+            assert set().union(*found.values()) <= documented, name
+            assert name == 'cpprun_job_outcome' or documented <= set().union(*found.values()), name
 
 
 def test_promtool_accepts_the_metrics_and_they_match_status(broken_job):
@@ -146,7 +146,7 @@ def test_the_accept_header_chooses_the_format(cluster, accept, kind):  # noqa: F
     assert got == kind and text.endswith('# EOF\n') == (kind == OPEN)
     if kind == PLAIN:
         assert list(plain_families(text)) and '# UNIT' not in text
-    cluster.say(0)
+    cluster.exit_workers(0)
     agent.ends(0)
 
 

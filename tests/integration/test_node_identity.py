@@ -30,18 +30,18 @@ def commands(node):
 
 def standby_of(job, nodes):
     """The node that would lead the job, as a spare learns it."""
-    stranger, heard = spare(job, nodes)
-    return stranger, heard['standby']
+    agent, reply = spare(job, nodes)
+    return agent, reply['standby']
 
 
 def spare(job, nodes, **how):
     """An attacker that has joined as an agent: the facts it needs are in /status."""
-    stranger = FakeAgent(job.port, job.run_id, **how).register(nodes=nodes)
-    return stranger, stranger.hears('wait')
+    foreign = FakeAgent(job.port, job.run_id, **how).register(nodes=nodes)
+    return foreign, foreign.receives('wait')
 
 
 def part(agent):
-    agent.tell('leave', why='a test is over')
+    agent.send('leave', why='a test is over')
     agent.sock.close()
 
 
@@ -49,7 +49,7 @@ def end(cluster, job, world):
     """The job is unchanged, and succeeds."""
     assert [w.round for w in cluster.worlds(job.run_id)] == [world.round]
     assert all(worker.alive() for worker in world)
-    cluster.say(0)
+    cluster.exit_workers(0)
     [agent.ends(0) for agent in cluster.agents]
 
 
@@ -61,23 +61,23 @@ def test_foreign_member_can_send_no_admin_commands(cluster):
     job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
     job.agent(1)
     world = cluster.world(0, 1)
-    stranger, _ = spare(job, (1, 2))
+    foreign, _ = spare(job, (1, 2))
     for number, command in enumerate(commands('0'), 1):
-        stranger.tell('admin_command', id=number, **command)
-        asked = stranger.hears('challenge')
+        foreign.send('admin_command', id=number, **command)
+        asked = foreign.receives('challenge')
         assert asked['id'] == number
         for mac in ('', mac_of('a token of another job', asked['nonce'], job.run_id, command)):
             request = {'id': number, **command}
-            stranger.tell('admin_request', run_id=job.run_id, admin_command=request, mac=mac)
-            assert not stranger.hears('admin_reply')['is_done']
-        wait_for(lambda: is_asked_again(stranger), 'the second after a wrong mac')
-    part(stranger)
+            foreign.send('admin_request', run_id=job.run_id, admin_command=request, mac=mac)
+            assert not foreign.receives('admin_reply')['is_done']
+        wait_for(lambda: is_asked_again(foreign), 'the second after a wrong mac')
+    part(foreign)
     end(cluster, job, world)
 
 
 def is_asked_again(agent):
-    agent.tell('admin_command', id=99, kind=RESTART)
-    return agent.hear()[0] == 'challenge'
+    agent.send('admin_command', id=99, kind=RESTART)
+    return agent.receive()[0] == 'challenge'
 
 
 def test_agents_mac_is_valid_only_for_its_own_job(cluster):
@@ -88,10 +88,10 @@ def test_agents_mac_is_valid_only_for_its_own_job(cluster):
     operator, _ = spare(job, (1, 2))
     command = {'id': 1, 'kind': SCALE, 'nodes': 2}
     for run_id in ('another', job.run_id):
-        operator.tell('admin_command', **command)
-        mac = mac_of(TOKEN, operator.hears('challenge')['nonce'], run_id, command)
-        operator.tell('admin_request', run_id=run_id, admin_command=command, mac=mac)
-        assert operator.hears('admin_reply')['is_done'] == (run_id == job.run_id)
+        operator.send('admin_command', **command)
+        mac = mac_of(TOKEN, operator.receives('challenge')['nonce'], run_id, command)
+        operator.send('admin_request', run_id=run_id, admin_command=command, mac=mac)
+        assert operator.receives('admin_reply')['is_done'] == (run_id == job.run_id)
     part(operator)
     end(cluster, job, world)
 
@@ -139,15 +139,15 @@ def test_job_stays_protected_when_an_agent_without_the_token_leads_it(cluster):
     host.send(signal.SIGKILL)
     second = cluster.world(1, 2, after=first)
     led = Job(cluster, '1:2', port=standby['port'], run_id=job.run_id)
-    stranger, _ = spare(led, (1, 2), key='key of another')
-    stranger.tell('admin_command', id=1, kind=STOP)
-    answer = stranger.hears('admin_reply')
+    foreign, _ = spare(led, (1, 2), key='key of another')
+    foreign.send('admin_command', id=1, kind=STOP)
+    answer = foreign.receives('admin_reply')
     assert not answer['is_done'] and 'started with CPPRUN_ADMIN_TOKEN' in answer['text']
     assert all(worker.alive() for worker in second)
-    part(stranger)
+    part(foreign)
     cluster.agents.remove(host)
     host.popen.wait(20)
-    cluster.say(0)
+    cluster.exit_workers(0)
     [agent.ends(0) for agent in cluster.agents]
 
 
@@ -160,18 +160,18 @@ def test_knowing_a_node_id_does_not_give_its_place(cluster):
     job.host(0)
     job.agent(1)
     world = cluster.world(0, 1)
-    stranger, standby = standby_of(job, (1, 2))
+    foreign, standby = standby_of(job, (1, 2))
     tokens = {worker.env['CPPRUN_TOKEN'] for worker in world}
     guesses = ['', str(standby['node']), f'{standby["node"]:016x}']
     for key in (*guesses, *tokens, *(t[:16] for t in tokens)):
         impostor = FakeAgent(job.port, job.run_id, key, connection=BEYOND,
                              node={'name': 'impostor', 'incarnation': standby['node']})
         impostor.register(nodes=(1, 2), reported_phase=1, round=world.round)
-        assert 'shows no key' in impostor.hears('refused')['why']
+        assert 'shows no key' in impostor.receives('refused')['why']
         assert impostor.is_closed()
         impostor.sock.close()
     assert {n['state'] for n in job.status()['nodes']} == {'running', 'idle'}
-    part(stranger)
+    part(foreign)
     end(cluster, job, world)
 
 
@@ -180,11 +180,11 @@ def test_workers_environment_hides_the_node_id(cluster):
     job.host(0)
     job.agent(1)
     world = cluster.world(0, 1)
-    stranger, standby = standby_of(job, (1, 2))
+    foreign, standby = standby_of(job, (1, 2))
     for worker in world:
         token = worker.env['CPPRUN_TOKEN']
         assert standby['node'] not in (int(token[:16], 16), int(token[16:], 16), node_id_of(token))
-    part(stranger)
+    part(foreign)
     end(cluster, job, world)
 
 
@@ -193,22 +193,22 @@ def test_key_and_connections_of_a_node_stay_secret(cluster):
     job = Job(cluster, '2:3')
     job.serve()
     key, number = 'c0ffee' * 5, 4_711_471_147_114_711
-    heard = []
+    messages = []
     one = FakeAgent(job.port, job.run_id, key, connection=number).register(nodes=(2, 3))
     other = FakeAgent(job.port, job.run_id, 'key of another').register(nodes=(2, 3))
     for agent in (one, other):
-        while not heard or heard[-1][0] != 'rank_assignment':
-            heard.append(agent.hear())
-        heard.append(('-', {}))
+        while not messages or messages[-1][0] != 'rank_assignment':
+            messages.append(agent.receive())
+        messages.append(('-', {}))
     twin = FakeAgent(job.port, job.run_id, key, connection=number).register(nodes=(2, 3))
-    heard.append(('refused', twin.hears('refused')))
+    messages.append(('refused', twin.receives('refused')))
     for page in ('status', 'metrics', 'healthz', 'steps'):
         url = f'http://127.0.0.1:{job.port}/{page}'
         with urllib.request.urlopen(url, timeout=10) as answer:
-            heard.append((page, answer.read().decode()))
-    said = json.dumps(heard)
-    assert 'rank_assignment' in said and 'same identity' in said
-    assert key not in said and str(number) not in said
+            messages.append((page, answer.read().decode()))
+    received = json.dumps(messages)
+    assert 'rank_assignment' in received and 'same identity' in received
+    assert key not in received and str(number) not in received
     for agent in (one, other):
         part(agent)
 
@@ -218,8 +218,8 @@ def test_disconnected_node_takes_its_own_place(cluster):
     job = Job(cluster, '1:2')
     job.serve()
     first = FakeAgent(job.port, job.run_id, 'key of a node').register(nodes=(1, 2))
-    first.hears('registered')
+    first.receives('registered')
     again = FakeAgent(job.port, job.run_id, 'key of a node', connection=2).register(nodes=(1, 2))
-    again.hears('registered')
+    again.receives('registered')
     assert first.is_closed() and len(job.status()['nodes']) == 1
     part(again)

@@ -18,7 +18,7 @@ def assert_reachable_master(world, hosts, card=0):
 
 
 def ends_well(cluster):
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in cluster.agents:
         agent.ends(0)
 
@@ -53,7 +53,7 @@ def test_host_is_found_by_address_without_name_resolution(cluster, net):
     hosts = net(3)
     job = Job(cluster, 3, host=hosts.addr(2), net=hosts)
     job.agents(0, 1, LOGLEVEL='INFO')
-    cluster.agents[0].says("can't reach the coordinator")
+    cluster.agents[0].prints("can't reach the coordinator")
     job.agent(2)
     assert_reachable_master(cluster.world(0, 1, 2), hosts)
     ends_well(cluster)
@@ -120,7 +120,7 @@ def test_is_host_true_hosts_behind_a_foreign_address(cluster, net):
 def test_is_host_false_never_hosts(cluster):
     job = Job(cluster, 1, join_timeout=3)
     agent = job.agent(0, conf={'is_host': 'false'}).ends(1)
-    assert 'Connection refused' in agent.err(), agent.story()
+    assert 'Connection refused' in agent.err(), agent.describe()
     assert not cluster.workers()
 
 
@@ -133,10 +133,10 @@ def test_unreachable_endpoint_is_reported_and_ends(cluster, net):
     hosts.etc(0, 'hosts', LOCAL + '10.230.7.98 rdzv\nfd00::1 rdzv\n127.0.0.9 other\n')
     job = Job(cluster, 2, host='rdzv', net=hosts, join_timeout=8)
     agent = job.agent(0, CPPRUN_TEST_MINUTE='1').ends(1)
-    said = [line for line in agent.err().splitlines() if "can't reach the coordinator" in line]
-    assert said and all(f'rdzv:{job.port} for ' in line for line in said), agent.story()
-    assert '10.230.7.98: ' in said[-1] and 'fd00::1: ' in said[-1], agent.story()
-    assert len(said) <= 7, agent.story()
+    lines = [line for line in agent.err().splitlines() if "can't reach the coordinator" in line]
+    assert lines and all(f'rdzv:{job.port} for ' in line for line in lines), agent.describe()
+    assert '10.230.7.98: ' in lines[-1] and 'fd00::1: ' in lines[-1], agent.describe()
+    assert len(lines) <= 7, agent.describe()
     assert 'timed out after 8 s' in agent.err() and 'tried last: ' in agent.err()
 
 
@@ -144,13 +144,13 @@ def test_unknown_name_is_reported_and_ends(cluster):
     job = Job(cluster, 2, host='no-such-host.invalid', join_timeout=4)
     agent = job.agent(0).ends(1)
     assert agent.err().count("the name 'no-such-host.invalid' can't be resolved") in (2, 3), \
-        agent.story()
+        agent.describe()
 
 
 def test_join_timeout_counts_whole_minutes(cluster):
     job = Job(cluster, 2, host='127.0.0.1', join_timeout=5)
     agent = job.agent(0, conf={'is_host': 'false'}).ends(1)
-    assert agent.err().count("can't reach the coordinator") == 1, agent.story()
+    assert agent.err().count("can't reach the coordinator") == 1, agent.describe()
 
 
 # ---------------------------------------------------------------- two jobs, one endpoint
@@ -166,12 +166,12 @@ def test_hosts_job_ends_first_and_the_other_continues(cluster):
     first = cluster.world(0, 1, job='one')
     begun = cluster.world(10, 11, job='two')
     assert first.master != begun.master
-    cluster.say(0, f'round-one-{first.round}')
+    cluster.exit_workers(0, f'round-one-{first.round}')
     cluster.agents[-1].ends(0)
-    host.says('other agents still need the rendezvous')
-    cluster.say(1, begun[0])  # and it still forms rounds
+    host.prints('other agents still need the rendezvous')
+    cluster.exit_workers(1, begun[0])  # and it still forms rounds
     again = cluster.world(10, 11, job='two', after=begun)
-    cluster.say(0, f'round-two-{again.round}')
+    cluster.exit_workers(0, f'round-two-{again.round}')
     [a.ends(0) for a in (*others, host)]
 
 
@@ -183,8 +183,8 @@ def test_host_that_stays_for_others_ends_on_a_signal_with_its_own_outcome(cluste
     first = cluster.world(0, job='one')
     other = two.agent(10)
     cluster.world(10, job='two')
-    cluster.say(0, f'round-one-{first.round}')
-    host.says('staying until they end')
+    cluster.exit_workers(0, f'round-one-{first.round}')
+    host.prints('staying until they end')
     host.send(signal.SIGTERM)
     host.ends(0)
     other.ends(1)
@@ -198,7 +198,7 @@ def test_static_restarts_at_the_given_port(cluster, net):
     job = Job(cluster, 2, host=hosts.addr(0), net=hosts, static=True, restarts=1)
     job.agents(1, 0, nproc=2)
     first = cluster.world(0, 1)
-    cluster.say(1, first.of(1)[0])
+    cluster.exit_workers(1, first.of(1)[0])
     second = cluster.world(0, 1, after=first)
     for world in (first, second):
         assert world.master == (hosts.addr(0), str(job.port))
@@ -229,10 +229,10 @@ def test_duplicate_static_node_rank_is_rejected(cluster):
     job.wait_members(2)
     twin = job.agent(1).ends(1)
     assert '--node-rank=1 is taken by the agent on ' + socket.gethostname() in twin.err()
-    host.says('--node-rank=1 is taken')
+    host.prints('--node-rank=1 is taken')
     job.agent(2)
     cluster.world(0, 1, 2)
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents if a is not twin]
 
 

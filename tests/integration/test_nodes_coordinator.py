@@ -31,8 +31,8 @@ def test_workers_survive_a_server_restart(cluster):
         server = job.serve()
         wait_for(lambda: job.status().get('phase') == 'running', job.status)
     assert job.status()['round'] == world.round
-    assert all(w.alive() for w in world), 'the same workers go on'
-    cluster.say(0)
+    assert all(w.alive() for w in world), 'the same workers continue'
+    cluster.exit_workers(0)
     [agent.ends(0) for agent in cluster.agents]
     assert len(cluster.worlds()) == 1
 
@@ -42,14 +42,14 @@ def test_used_restarts_outlive_the_server(cluster):
     server = job.serve()
     job.agents(0, 1)
     first = cluster.world(0, 1)
-    cluster.say(3, first[0])
+    cluster.exit_workers(3, first[0])
     second = cluster.world(0, 1, after=first)
     assert second.restarts == [1]
     kill(server)
     job.serve()
     wait_for(lambda: job.status().get('phase') == 'running', job.status)
     assert job.status()['restarts_used'] == 1
-    cluster.say(4, second[1])
+    cluster.exit_workers(4, second[1])
     [agent.ends(1) for agent in cluster.agents]
     assert '1 of 1 used' in cluster.agents[0].err()
 
@@ -60,12 +60,12 @@ def test_failure_without_a_server_is_reported_and_charged(cluster):
     job.agents(0, 1)
     first = cluster.world(0, 1)
     kill(server)
-    cluster.say(3, first[0])
+    cluster.exit_workers(3, first[0])
     wait_for(lambda: not first[0].alive(), 'the end of a worker')
     job.serve()
     second = cluster.world(0, 1, after=first, seconds=30)
     assert second.restarts == [1]
-    cluster.say(0)
+    cluster.exit_workers(0)
     [agent.ends(0) for agent in cluster.agents]
 
 
@@ -79,7 +79,7 @@ def test_agent_that_died_meanwhile_delays_for_one_lease(cluster):
     job.serve()
     second = cluster.world(0, after=first, seconds=30)
     assert second.restarts == [0]
-    cluster.say(0)
+    cluster.exit_workers(0)
     cluster.agents[0].ends(0)
 
 
@@ -94,18 +94,18 @@ def test_stacks_that_arrive_after_their_agent_left(cluster):
     worker, = cluster.world(0)
     patient = {'heartbeat_ns': 60 * 10**9, 'node_lease_ns': 600 * 10**9}  # it sends no heartbeats
     another = FakeAgent(job.port, 'another').register(nodes=(1, 1), job_spec=patient)
-    another.hears('rank_assignment')
+    another.receives('rank_assignment')
     asks = subprocess.Popen([str(BIN / 'cpprunctl'), 'stacks', job.run_id], env=cluster.env(),
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for((cluster.folder / 'spy-0').exists, 'the look to begin')
-    cluster.say(0)
-    wait_for(lambda: not worker.alive(), host.story)
+    cluster.exit_workers(0)
+    wait_for(lambda: not worker.alive(), host.describe)
     asks.wait(30)
     wait_for(lambda: not spies(cluster), 'the look to end')
-    assert host.running(), host.story()
-    another.tell('leave', why='a test is over')
+    assert host.running(), host.describe()
+    another.send('leave', why='a test is over')
     another.sock.close()
-    assert host.popen.wait(20) >= 0, host.story()
+    assert host.popen.wait(20) >= 0, host.describe()
 
 
 def spies(cluster):

@@ -29,7 +29,7 @@ def others(cluster, agent):  # noqa: F811
 
 
 def all_end(cluster, *agents):  # noqa: F811
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in agents or cluster.agents:
         agent.ends(0)
 
@@ -58,18 +58,18 @@ def test_nodes_meet_without_a_host_and_leave_no_leader_key(cluster, make_etcd):
     assert job.leader()[0] == '127.0.0.1'
     all_end(cluster)
     assert job.leader() is None
-    assert 'cpprun:' not in leader.err(), 'a good run says nothing of its own'
+    assert 'cpprun:' not in leader.err(), 'a good run prints nothing of its own'
 
 
 def test_others_continue_when_the_leading_agent_is_killed(cluster, make_etcd):
     job, first, leader = three(cluster, make_etcd().wait(), restarts=2)
-    cluster.say(3, first[0])
+    cluster.exit_workers(3, first[0])
     second = cluster.world(0, 1, 2, after=first)
     leader.send(signal.SIGKILL)
     left = others(cluster, leader)
     third = cluster.world(*(a.node for a in left), after=second)
     assert third.restarts == [1], 'a lost node costs no restart, and what was used stays used'
-    cluster.say(3, third[0])
+    cluster.exit_workers(3, third[0])
     fourth = cluster.world(*(a.node for a in left), after=third)
     assert fourth.restarts == [2]
     all_end(cluster, *left)
@@ -92,12 +92,12 @@ def test_frozen_leading_agent_loses_its_workers_and_returns(cluster, make_etcd):
     assert job.leading_agent() is not leader
     leader.send(signal.SIGCONT)
     cluster.world(0, 1, 2, after=second)
-    leader.says('leads the job no more')
+    leader.prints('leads the job no more')
     all_end(cluster)
 
 
 def test_silent_leading_node_is_replaced(cluster, make_etcd):
-    """As after a power cut: nothing of it runs, and no connection ends."""
+    """As after a power cut: none of its processes runs, and no connection ends."""
     _, first, leader = three(cluster, make_etcd().wait())
     reaper = reaper_of(leader)
     for pid in (leader.pid, reaper):
@@ -162,7 +162,7 @@ def test_one_of_three_members_of_etcd_may_die(cluster, make_etcd, killed):
     first = cluster.world(0, 1)
     alive = (killed + 1) % 3
     etcd.kill(killed)
-    lease = wait_for(lambda: etcd.lease(job.leader_key, alive), etcd.story)
+    lease = wait_for(lambda: etcd.lease(job.leader_key, alive), etcd.describe)
     wait_for(lambda: etcd.time_to_live(lease, alive) >= 5, 'a sign of life after the loss', 6)
     assert all(w.alive() for w in first)
     all_end(cluster)
@@ -173,9 +173,9 @@ def test_node_without_etcd_reports_the_reason(cluster, make_etcd):
     etcd.kill(0)
     job = EtcdJob(cluster, etcd, 1, join_timeout=3)
     job.agent(0).ends(1)
-    said = cluster.agents[0].err()
-    assert 'timed out after 3 s' in said and f'etcd: {etcd.endpoint}' in said
-    assert 'Connection refused' in said
+    output = cluster.agents[0].err()
+    assert 'timed out after 3 s' in output and f'etcd: {etcd.endpoint}' in output
+    assert 'Connection refused' in output
 
 
 # ---------------------------------------------------------------- users
@@ -187,7 +187,7 @@ def with_users(etcd):
     """Etcd accepts only root from now on. Returns a client with root's credentials."""
     for path, body in (('user/add', {'name': 'root', 'password': PASSWORD}),
                        ('user/grant', {'user': 'root', 'role': 'root'}), ('enable', {})):
-        assert etcd.ask(f'auth/{path}', body) is not None, etcd.story()
+        assert etcd.ask(f'auth/{path}', body) is not None, etcd.describe()
 
 
 def test_user_logs_in_again_when_etcd_has_forgotten(cluster, make_etcd):
@@ -200,7 +200,7 @@ def test_user_logs_in_again_when_etcd_has_forgotten(cluster, make_etcd):
     etcd.kill(0)
     etcd.start(0)
     etcd.token = wait_for(lambda: (etcd.ask('auth/authenticate', {
-        'name': 'root', 'password': PASSWORD}) or {}).get('token'), etcd.story, 30)
+        'name': 'root', 'password': PASSWORD}) or {}).get('token'), etcd.describe, 30)
     lease = etcd.lease(job.leader_key)
     wait_for(lambda: etcd.time_to_live(lease) >= 11, 'a sign of life by a new token', 12)
     assert all(w.alive() for w in first)

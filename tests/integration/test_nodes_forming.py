@@ -41,7 +41,7 @@ def test_mixed_nodes_share_ranks_and_one_master(cluster):
         by_role.setdefault(w.env['ROLE_NAME'], []).append(
             (int(w.env['ROLE_RANK']), int(w.env['ROLE_WORLD_SIZE'])))
     assert by_role == {'reader': [(i, 4) for i in range(4)], 'trainer': [(0, 2), (1, 2)]}
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents]
 
 
@@ -50,7 +50,7 @@ def test_lone_node_of_a_range_starts_after_a_quiet_second(cluster):
     agent = job.agent(0)
     world = cluster.world(0)
     assert world.begun - agent.started > 0.9
-    cluster.say(0)
+    cluster.exit_workers(0)
     agent.ends(0)
 
 
@@ -60,7 +60,7 @@ def test_explicit_last_call_is_awaited_and_accepts_arrivals(cluster):
     second = job.agent(1)
     world = cluster.world(0, 1)
     assert len(cluster.worlds()) == 1 and world.begun - first.started > 2.9
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in (first, second)]
 
 
@@ -68,7 +68,7 @@ def test_max_nodes_start_without_the_last_call(cluster):
     job = Job(cluster, '1:2', last_call_timeout=600)
     job.agents(0, 1)
     cluster.world(0, 1, seconds=15)
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents]
 
 
@@ -80,10 +80,10 @@ def test_below_min_nothing_starts_and_the_join_timeout_ends_it(cluster):
 
 
 def test_signal_while_waiting_names_what_was_missing(cluster):
-    agent = Job(cluster, 2).agent(0, CPPRUN_TEST_MINUTE='0.2').says('waiting: 1 of')
+    agent = Job(cluster, 2).agent(0, CPPRUN_TEST_MINUTE='0.2').prints('waiting: 1 of')
     agent.send(signal.SIGINT)
     agent.ends(130)
-    assert 'ended by SIGINT while waiting (1 of at least 2 nodes' in agent.err(), agent.story()
+    assert 'ended by SIGINT while waiting (1 of at least 2 nodes' in agent.err(), agent.describe()
     assert 'no worker was started' in agent.err() and 'are stopped' not in agent.err()
 
 
@@ -91,8 +91,8 @@ def test_waiting_below_min_is_reported_every_minute(cluster):
     """A test variable shortens the minute."""
     job = Job(cluster, '2:3', join_timeout=3)
     agent = job.agent(0, CPPRUN_TEST_MINUTE='0.5').ends(1)
-    said = agent.err().count('waiting: 1 of at least 2 nodes joined (at most 3)')
-    assert 3 <= said <= 6, agent.story()
+    count = agent.err().count('waiting: 1 of at least 2 nodes joined (at most 3)')
+    assert 3 <= count <= 6, agent.describe()
 
 
 def test_run_ids_that_differ_between_nodes_are_named(cluster):
@@ -102,8 +102,8 @@ def test_run_ids_that_differ_between_nodes_are_named(cluster):
     job.run_id = 'trian'
     second = job.agent(1, CPPRUN_TEST_MINUTE='0.2')
     for agent, other in ((first, 'trian'), (second, 'train')):
-        agent.says(f"1 missing; job '{other}' waits for nodes at this endpoint too: do all nodes "
-                   'have the same --rdzv-id?')
+        agent.prints(f"1 missing; job '{other}' waits for nodes at this endpoint too: do all nodes "
+                     'have the same --rdzv-id?')
     for agent in (second, first):
         agent.send(signal.SIGINT)
     [agent.ends(130) for agent in (second, first)]
@@ -121,7 +121,7 @@ def test_member_lost_while_forming_is_not_counted(cluster):
     job.agents(3, 4)
     world = cluster.world(0, 1, 3, 4)
     assert len(cluster.worlds()) == 1 and len(world) == 4
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents if a.node != 2]
 
 
@@ -132,15 +132,15 @@ def test_ranks_stay_and_the_restart_count_is_the_jobs(cluster):
     job = Job(cluster, 3, restarts=2)
     job.agents(0, 1, 2, nproc=2)
     first = cluster.world(0, 1, 2)
-    cluster.say(1, first[3])
+    cluster.exit_workers(1, first[3])
     second = cluster.world(0, 1, 2, after=first)
     assert second.ranks == first.ranks and second.restarts == [1]
-    cluster.say(1, second[0])
+    cluster.exit_workers(1, second[0])
     third = cluster.world(0, 1, 2, after=second)
     assert third.ranks == first.ranks and third.restarts == [2]
     assert not any(w.alive() for w in [*first, *second])
     assert len({w.master for w in (first, second, third)}) == 3, 'a fresh port each round'
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents]
 
 
@@ -149,12 +149,12 @@ def test_budget_is_one_for_all_nodes(cluster):
     job = Job(cluster, 2, restarts=1)
     agents = job.agents(0, 1)
     first = cluster.world(0, 1)
-    cluster.say(5, first.of(0)[0])
+    cluster.exit_workers(5, first.of(0)[0])
     second = cluster.world(0, 1, after=first)
-    cluster.say(6, second.of(1)[0])
+    cluster.exit_workers(6, second.of(1)[0])
     for agent in agents:
         agent.ends(1)
-        assert '1 of 1 used' in agent.err(), agent.story()
+        assert '1 of 1 used' in agent.err(), agent.describe()
     assert len(cluster.worlds()) == 2
 
 
@@ -162,10 +162,10 @@ def test_failures_of_several_nodes_in_one_round_cost_one_restart(cluster):
     job = Job(cluster, 3, restarts=1)
     job.agents(0, 1, 2)
     first = cluster.world(0, 1, 2)
-    cluster.say(1, f'round-{job.run_id}-{first.round}')
+    cluster.exit_workers(1, f'round-{job.run_id}-{first.round}')
     second = cluster.world(0, 1, 2, after=first)
     assert second.restarts == [1]
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents]
 
 
@@ -176,10 +176,10 @@ def test_all_nodes_stay_until_all_are_done(cluster):
     job = Job(cluster, 2)
     first, second = job.agents(0, 1)
     cluster.world(0, 1)
-    cluster.say(0, 'node-1')
+    cluster.exit_workers(0, 'node-1')
     wait_for(lambda: 'done' in {n['state'] for n in job.status()['nodes']}, job.status)
     assert first.running() and second.running()
-    cluster.say(0, 'node-0')
+    cluster.exit_workers(0, 'node-0')
     [a.ends(0) for a in (first, second)]
 
 
@@ -187,9 +187,9 @@ def test_failure_after_another_nodes_success_ends_both(cluster):
     job = Job(cluster, 2)
     agents = job.agents(0, 1)
     cluster.world(0, 1)
-    cluster.say(0, 'node-1')
+    cluster.exit_workers(0, 'node-1')
     wait_for(lambda: 'done' in {n['state'] for n in job.status()['nodes']}, job.status)
-    cluster.say(3, 'node-0')
+    cluster.exit_workers(3, 'node-0')
     for agent in agents:
         agent.ends(1)
 
@@ -198,12 +198,12 @@ def test_done_work_is_repeated_after_a_failure(cluster):
     job = Job(cluster, 2, restarts=1)
     agents = job.agents(0, 1)
     first = cluster.world(0, 1)
-    cluster.say(0, first.of(1)[0])
+    cluster.exit_workers(0, first.of(1)[0])
     wait_for(lambda: 'done' in {n['state'] for n in job.status()['nodes']}, job.status)
-    cluster.say(3, first.of(0)[0])
+    cluster.exit_workers(3, first.of(0)[0])
     second = cluster.world(0, 1, after=first)
     assert second.restarts == [1]
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in agents]
 
 
@@ -211,12 +211,12 @@ def test_node_killed_after_its_success_costs_nothing(cluster):
     job = Job(cluster, 2)
     first, second = job.host(0), job.agent(1)
     world = cluster.world(0, 1)
-    cluster.say(0, 'node-1')
+    cluster.exit_workers(0, 'node-1')
     wait_for(lambda: 'done' in {n['state'] for n in job.status()['nodes']}, job.status)
     second.send(signal.SIGKILL)
     job.wait_members(1)
     assert world.of(0)[0].alive()
-    cluster.say(0)
+    cluster.exit_workers(0)
     first.ends(0)
     assert len(cluster.worlds()) == 1
 
@@ -240,11 +240,11 @@ def test_spare_waits_quietly_and_ends_with_the_job(cluster):
     job.host(0)
     job.agent(1)
     world = cluster.world(0, 1)
-    spare = job.agent(2, LOGLEVEL='INFO').says('this node is a spare')
+    spare = job.agent(2, LOGLEVEL='INFO').prints('this node is a spare')
     job.wait_members(3)
     wait_for(lambda: time.monotonic() > spare.started + 2.5, 'the join timeout to pass')
     assert spare.running() and all(w.alive() for w in world)
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents]
     assert len(cluster.worlds()) == 1
 
@@ -261,11 +261,11 @@ def test_spare_replaces_a_lost_node_with_the_last_rank(cluster):
     cluster.agents[middle].send(signal.SIGKILL)
     rest = sorted({0, 1, 2} - {middle})
     second = cluster.world(*rest, 3, after=first, seconds=10)
-    assert second.ranks[3] == 2, 'who was there before comes first'
+    assert second.ranks[3] == 2, 'the members of the last round come first'
     assert (first.ranks[rest[0]] < first.ranks[rest[1]]) == (
         second.ranks[rest[0]] < second.ranks[rest[1]])
     assert second.restarts == [0]
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents if a.node != middle]
 
 
@@ -282,7 +282,7 @@ def test_growth_is_first_immediate_then_bundled(cluster):
     assert four.begun - two.begun > 2.5
     assert [w.nodes for w in cluster.worlds()] == [[0], [0, 1], [0, 1, 2, 3]]
     assert four.ranks[0] == 0 and four.ranks[1] == 1 and four.restarts == [0]
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents]
 
 
@@ -294,10 +294,10 @@ def test_later_rounds_have_no_last_call(cluster):
     job.conf['last_call_timeout'] = 600
     cluster.agents[1].send(signal.SIGTERM)
     second = cluster.world(0, after=first)
-    cluster.say(1, second[0])
+    cluster.exit_workers(1, second[0])
     third = cluster.world(0, after=second)
     assert third.begun - second.begun < 1.9
-    cluster.say(0)
+    cluster.exit_workers(0)
     cluster.agents[0].ends(0)
     cluster.agents[1].ends(128 + signal.SIGTERM)
 
@@ -312,10 +312,10 @@ def test_failure_while_a_node_joins(cluster):
         job.host(0)
         lone = cluster.world(0, job=job.run_id)
         job.agent(1)
-        cluster.say(1, lone[0])
+        cluster.exit_workers(1, lone[0])
         both = cluster.world(0, 1, job=job.run_id)
         assert both.restarts in ([0], [1])
-        cluster.say(0, f'round-{job.run_id}-{both.round}')
+        cluster.exit_workers(0, f'round-{job.run_id}-{both.round}')
         [a.ends(0) for a in cluster.agents[-2:]]
 
 
@@ -334,5 +334,5 @@ def test_agent_that_joins_and_leaves_in_a_loop(cluster):
     wait_for(lambda: job.status()['phase'] == 'running', job.status)
     # Alone, grown, alone, replaced, alone.
     assert job.status()['round'] <= 5 and job.status()['restarts_used'] == 0
-    cluster.say(0)
+    cluster.exit_workers(0)
     first.ends(0)

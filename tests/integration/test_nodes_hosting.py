@@ -29,11 +29,11 @@ def test_without_a_run_id_a_full_job_is_reported_immediately(cluster):
     first = job.host(0)
     world = cluster.world(0)
     second = job.agent(1).ends(1)
-    said = f"job 'none' already runs at 127.0.0.1:{job.port} (pid {first.pid}); give --rdzv-id"
-    assert said in second.err(), second.story()
+    message = f"job 'none' already runs at 127.0.0.1:{job.port} (pid {first.pid}); give --rdzv-id"
+    assert message in second.err(), second.describe()
     assert len(cluster.workers()) == 1 and world[0].alive()
-    assert 'refused' not in first.err(), first.story()
-    cluster.say(0)
+    assert 'refused' not in first.err(), first.describe()
+    cluster.exit_workers(0)
     first.ends(0)
 
 
@@ -50,7 +50,7 @@ def test_without_a_run_id_two_nodes_replace_each_other(cluster):
     cluster.agents[0].ends(128 + signal.SIGTERM)
     job.agent(4)
     cluster.world(3, 4, after=second)
-    cluster.say(0)
+    cluster.exit_workers(0)
     [cluster.agents[i].ends(0) for i in (3, 4)]
 
 
@@ -60,7 +60,7 @@ def test_without_a_run_id_a_job_grows(cluster):
     lone = cluster.world(0)
     job.agent(1)
     cluster.world(0, 1, after=lone)
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents]
 
 
@@ -72,7 +72,7 @@ def test_without_a_run_id_a_new_node_waits_for_a_silent_one(cluster, net):
     hosts.cable(1, plugged=False)
     job.agent(2)
     second = cluster.world(0, 2, after=first, seconds=30)
-    cluster.say(0, f'round-none-{second.round}')
+    cluster.exit_workers(0, f'round-none-{second.round}')
     [cluster.agents[i].ends(0) for i in (0, 2)]
     cluster.agents[1].send(signal.SIGTERM)
     cluster.agents[1].ends(75)  # no worker runs there
@@ -83,14 +83,14 @@ def test_spare_is_reported_and_ends_with_the_jobs_code(cluster):
         job = Job(cluster, 1, run_id=f'spare{code}')
         first = job.host(0)
         cluster.world(0, job=job.run_id)
-        spare = job.agent(1).says('this node is a spare')
-        cluster.say(code, 'node-0')
+        spare = job.agent(1).prints('this node is a spare')
+        cluster.exit_workers(code, 'node-0')
         first.ends(1 if code else 0)
         spare.ends(1 if code else 0)
-        said = f"job '{job.run_id}' has ended without this node"
-        assert said in spare.err() and 'ran no worker' in spare.err(), spare.story()
-        assert said not in first.err()
-        cluster.unsay('node-0')
+        message = f"job '{job.run_id}' has ended without this node"
+        assert message in spare.err() and 'ran no worker' in spare.err(), spare.describe()
+        assert message not in first.err()
+        cluster.withdraw_exit('node-0')
 
 
 # ---------------------------------------------------------------- hosting
@@ -105,14 +105,14 @@ def test_one_of_two_simultaneous_agents_hosts(cluster):
         pair = [job.agent(node, program=program) for node in (0, 1)]
         ended = [agent.popen.wait(30) for agent in pair]
         ran = (cluster.tmp / f'ran.{turn}').read_text().count('\n')
-        story = ''.join(agent.story() for agent in pair)
-        assert sorted(ended) in ([0, 0], [0, 1]), f'{turn}: {ended} {story}'
-        assert ran == ended.count(0), f'{turn}: {ended} {story}'
+        outputs = ''.join(agent.describe() for agent in pair)
+        assert sorted(ended) in ([0, 0], [0, 1]), f'{turn}: {ended} {outputs}'
+        assert ran == ended.count(0), f'{turn}: {ended} {outputs}'
         for agent, code in zip(pair, ended):
-            assert code == 0 or "job 'none' already runs" in agent.err(), story
+            assert code == 0 or "job 'none' already runs" in agent.err(), outputs
 
 
-def stranger_at(cluster, port):
+def foreign_server_at(cluster, port):
     """A separate program that listens there, and is no coordinator."""
     code = ('import signal, socket; s = socket.socket(); '
             's.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); '
@@ -127,13 +127,13 @@ def stranger_at(cluster, port):
 def test_waiting_agent_hosts_when_the_listener_has_gone(cluster):
     """Another program held the port."""
     port = free_port()
-    stranger = stranger_at(cluster, port)
+    foreign = foreign_server_at(cluster, port)
     job = Job(cluster, 1, port=port)
-    agent = job.agent(0).says("can't reach the coordinator")
-    stranger.kill()
-    stranger.wait()
+    agent = job.agent(0).prints("can't reach the coordinator")
+    foreign.kill()
+    foreign.wait()
     cluster.world(0)
-    cluster.say(0)
+    cluster.exit_workers(0)
     agent.ends(0)
 
 
@@ -141,11 +141,11 @@ def test_spare_hosts_when_the_job_died_with_its_host(cluster):
     job = Job(cluster, 1, lease=2)
     job.host(0)
     first = cluster.world(0)
-    spare = job.agent(1).says('this node is a spare')
+    spare = job.agent(1).prints('this node is a spare')
     cluster.agents[0].send(signal.SIGKILL)
-    again = wait_for(lambda: [w for w in cluster.workers() if w.node == 1], spare.story, 60)
+    again = wait_for(lambda: [w for w in cluster.workers() if w.node == 1], spare.describe, 60)
     assert again[0].world == 1 and not first[0].alive()
-    cluster.say(0)
+    cluster.exit_workers(0)
     spare.ends(0)
 
 
@@ -154,12 +154,12 @@ def test_spare_hosts_when_the_host_was_asked_to_stop(cluster):
     job = Job(cluster, 1, lease=2)
     host = job.host(0)
     first = cluster.world(0)
-    spare = job.agent(1).says('this node is a spare')
+    spare = job.agent(1).prints('this node is a spare')
     host.send(signal.SIGTERM)
     host.ends(128 + signal.SIGTERM)
-    again = wait_for(lambda: [w for w in cluster.workers() if w.node == 1], spare.story, 60)
+    again = wait_for(lambda: [w for w in cluster.workers() if w.node == 1], spare.describe, 60)
     assert again[0].world == 1 and not first[0].alive()
-    cluster.say(0)
+    cluster.exit_workers(0)
     spare.ends(0)
 
 
@@ -179,7 +179,7 @@ def test_standby_leads_although_the_name_vanishes_with_its_host(cluster, net):
         hosts.etc(i, 'hosts', LOCAL)
     cluster.agents[0].send(signal.SIGKILL)
     cluster.world(1, 2, after=first)
-    cluster.say(0)
+    cluster.exit_workers(0)
     [agent.ends(0) for agent in cluster.agents[1:]]
 
 
@@ -192,15 +192,15 @@ def test_name_that_becomes_resolvable_later(cluster, net):
             hosts.etc(i, 'resolv.conf', '')
         job = Job(cluster, 2, host='rdzv', net=hosts, static=static)
         agents = job.agents(0, 1, CPPRUN_TEST_MINUTE='0.5')
-        agents[1].says("the name 'rdzv' can't be resolved", 40)
+        agents[1].prints("the name 'rdzv' can't be resolved", 40)
         assert all(agent.running() for agent in agents) and not cluster.workers(job.run_id)
         for i in range(2):
             hosts.etc(i, 'hosts', LOCAL + f'{hosts.addr(0)} rdzv\n')
         cluster.world(0, 1, job=job.run_id, seconds=40)
-        cluster.say(0, 'node-0')
-        cluster.say(0, 'node-1')
+        cluster.exit_workers(0, 'node-0')
+        cluster.exit_workers(0, 'node-1')
         [a.ends(0) for a in agents]
-        [cluster.unsay(f'node-{i}') for i in (0, 1)]
+        [cluster.withdraw_exit(f'node-{i}') for i in (0, 1)]
 
 
 def test_node_need_not_resolve_its_own_name(cluster, net):
@@ -214,7 +214,7 @@ def test_node_need_not_resolve_its_own_name(cluster, net):
         wrap = (*hosts.wrap(i), *named(f'train-{i}'))
         cluster.start(i, job.options(i), WORKER, wrap=wrap)
     cluster.world(0, 1, seconds=40)
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents]
 
 
@@ -227,7 +227,7 @@ def test_hosting_node_need_not_resolve_its_own_name(cluster, net):
     for i in range(2):
         job.agent(i, conf={'is_host': 1 - i})
     cluster.world(0, 1, seconds=40)
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents]
 
 
@@ -255,7 +255,7 @@ def test_server_asks_for_its_name_once(cluster, net):
               + 'options timeout:30 attempts:5\n')
     job.agent(1)
     cluster.world(1)
-    cluster.say(0)
+    cluster.exit_workers(0)
     cluster.agents[0].ends(0)
 
 
@@ -271,4 +271,4 @@ def test_hanging_resolver_delays_neither_the_loop_nor_the_end(cluster, net):
     agent.ends(75)  # no worker was started
     job = Job(cluster, 2, host='rdzv.example', net=hosts, join_timeout=1)
     agent = job.agent(0).ends(1)
-    assert 'timed out after 1 s' in agent.err(), agent.story()
+    assert 'timed out after 1 s' in agent.err(), agent.describe()

@@ -30,7 +30,7 @@ def test_leave_reforms_the_round_immediately(cluster):
     second = cluster.world(0, after=first, seconds=10)
     assert second.restarts == [0], 'a leave costs no restart'
     leaver.ends(128 + signal.SIGTERM)
-    cluster.say(0)
+    cluster.exit_workers(0)
     cluster.agents[0].ends(0)
 
 
@@ -43,7 +43,7 @@ def test_killed_agent_ends_its_workers_and_the_others_continue(cluster):
     second = cluster.world(0, 2, after=first, seconds=10)
     assert second.restarts == [0]
     wait_for(lambda: not any(w.alive() for w in first), 'the old world to be gone', 2)
-    cluster.say(0)
+    cluster.exit_workers(0)
     [cluster.agents[i].ends(0) for i in (0, 2)]
 
 
@@ -58,7 +58,7 @@ def test_fixed_size_waits_for_a_replacement(cluster):
     job.agent(2)
     second = cluster.world(0, 2, after=first)
     assert second.restarts == [0]
-    cluster.say(0)
+    cluster.exit_workers(0)
     [cluster.agents[i].ends(0) for i in (0, 2)]
 
 
@@ -70,8 +70,8 @@ def test_below_min_after_a_loss_ends_at_the_join_timeout(cluster):
     cluster.agents[1].send(signal.SIGKILL)
     host.ends(1)
     assert 'timed out after 3 s' in host.err() and '1 of at least 2 nodes' in host.err()
-    said = re.findall(r'^warning: the agent on .* died; stopping the workers', host.err(), re.M)
-    assert len(said) == 1, host.story()
+    warnings = re.findall(r'^warning: the agent on .* died; stopping the workers', host.err(), re.M)
+    assert len(warnings) == 1, host.describe()
     assert not any(w.alive() for w in world)
 
 
@@ -82,13 +82,13 @@ def test_agent_killed_while_it_stops_its_workers(cluster):
     job.host(0)
     stubborn = job.agent(1, NODES_STUBBORN='1')
     first = cluster.world(0, 1)
-    cluster.say(1, first.of(0)[0])
+    cluster.exit_workers(1, first.of(0)[0])
     wait_for(lambda: job.status()['phase'] == 'stopping', job.status)
     assert first.of(1)[0].alive()
     stubborn.send(signal.SIGKILL)
     second = cluster.world(0, after=first, seconds=10)
     assert second.restarts == [1]
-    cluster.say(0)
+    cluster.exit_workers(0)
     cluster.agents[0].ends(0)
 
 
@@ -106,7 +106,7 @@ def test_frozen_agents_workers_die_within_the_worker_lease_and_it_returns(cluste
     frozen.send(signal.SIGCONT)
     third = cluster.world(0, 1, after=second)
     assert third.restarts == [0] and third.ranks[0] == 0
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents]
 
 
@@ -116,7 +116,7 @@ def test_frozen_agents_workers_that_ignore_sigterm_die_too(cluster):
     job.host(0)
     frozen = job.agent(1, NODES_STUBBORN='1')
     first = cluster.world(0, 1)
-    cluster.say(1, first.of(0)[0])
+    cluster.exit_workers(1, first.of(0)[0])
     wait_for(lambda: job.status()['phase'] == 'stopping', job.status)
     frozen.send(signal.SIGSTOP)
     second = cluster.world(0, after=first, seconds=15)
@@ -124,7 +124,7 @@ def test_frozen_agents_workers_that_ignore_sigterm_die_too(cluster):
     frozen.send(signal.SIGCONT)
     third = cluster.world(0, 1, after=second)
     assert third.restarts == [1]
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents]
 
 
@@ -139,7 +139,7 @@ def test_frozen_while_joining(cluster):
     first = cluster.world(0, 2)
     frozen.send(signal.SIGCONT)
     cluster.world(0, 1, 2, after=first)
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents]
 
 
@@ -147,12 +147,12 @@ def test_frozen_when_done_does_not_end_the_round(cluster):
     job = Job(cluster, 2, lease=SHORT)
     host, frozen = job.host(0), job.agent(1)
     world = cluster.world(0, 1)
-    cluster.say(0, 'node-1')
+    cluster.exit_workers(0, 'node-1')
     wait_for(lambda: 'done' in states(job), job.status)
     frozen.send(signal.SIGSTOP)
     job.wait_members(1)
     assert world.of(0)[0].alive()
-    cluster.say(0)
+    cluster.exit_workers(0)
     host.ends(0)
     frozen.send(signal.SIGCONT)  # its job is over and no node is left to report the outcome
     cluster.agents.append(frozen)
@@ -172,7 +172,7 @@ def test_frozen_host_of_the_coordinator_wakes_and_continues(cluster):
     host.send(signal.SIGCONT)
     second = cluster.world(0, 1, after=first)
     assert second.restarts == [0]
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents]
 
 
@@ -186,7 +186,7 @@ def test_short_freeze_keeps_the_round(cluster):
         wait_for(lambda: agent.running() and _is_stopped(agent), 'the freeze')
         agent.send(signal.SIGCONT)
     assert all(w.alive() for w in world)
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents]
     assert len(cluster.worlds()) == 1
 
@@ -206,11 +206,11 @@ def test_unplugged_node_is_left_behind_and_returns(cluster, net):
     first = cluster.world(0, 1, 2)
     hosts.cable(2, False)
     second = cluster.world(0, 1, after=first, seconds=15)
-    assert not first.of(2)[0].alive(), 'fenced before the others went on'
+    assert not first.of(2)[0].alive(), 'fenced before the others continued'
     hosts.cable(2, True)
     third = cluster.world(0, 1, 2, after=second)
     assert third.restarts == [0] and third.ranks[2] == 2
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents]
 
 
@@ -223,7 +223,7 @@ def test_short_cable_loss_keeps_the_round(cluster, net):
     hosts.cable(1, False)
     assert all(w.alive() for w in world)
     hosts.cable(1, True)
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents]
     assert len(cluster.worlds()) == 1
 
@@ -236,22 +236,22 @@ def test_permanently_unplugged_node_ends_at_its_join_timeout(cluster, net):
     hosts.cable(1, False)
     cluster.world(0, after=first, seconds=15)
     lost = cluster.agents[1].ends(1)
-    assert 'timed out after 5 s' in lost.err(), lost.story()
-    cluster.say(0)
+    assert 'timed out after 5 s' in lost.err(), lost.describe()
+    cluster.exit_workers(0)
     cluster.agents[0].ends(0)
 
 
 def test_unplugged_while_joining(cluster, net):
     hosts = net(3)
     job = Job(cluster, 3, host=hosts.addr(0), net=hosts, lease=SHORT)
-    job.agent(0, LOGLEVEL='INFO').says('waiting: 1 of at least 3')
-    job.agent(1, LOGLEVEL='INFO').says('waiting: 2 of at least 3')
+    job.agent(0, LOGLEVEL='INFO').prints('waiting: 1 of at least 3')
+    job.agent(1, LOGLEVEL='INFO').prints('waiting: 2 of at least 3')
     hosts.cable(1, False)
-    cluster.agents[0].says('nothing was heard from')
+    cluster.agents[0].prints('nothing was heard from')
     hosts.cable(1, True)
     job.agent(2)
     cluster.world(0, 1, 2)
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents]
 
 
@@ -263,15 +263,15 @@ def test_unplugged_while_stopping(cluster, net):
     job.agent(0)
     job.agent(1, NODES_STUBBORN='1', LOGLEVEL='INFO')
     first = cluster.world(0, 1)
-    cluster.say(1, first.of(0)[0])
-    cluster.agents[1].says('restarting all')
+    cluster.exit_workers(1, first.of(0)[0])
+    cluster.agents[1].prints('restarting all')
     hosts.cable(1, False)
     second = cluster.world(0, after=first, seconds=15)
     assert not first.of(1)[0].alive()
     hosts.cable(1, True)
     third = cluster.world(0, 1, after=second)
     assert third.restarts == [1]
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents]
 
 
@@ -284,21 +284,21 @@ def test_unplugged_when_done(cluster, net, returns):
     job.agent(0, LOGLEVEL='INFO')
     cut = job.agent(1)
     world = cluster.world(0, 1)
-    cluster.say(0, 'node-1')
+    cluster.exit_workers(0, 'node-1')
     wait_for(lambda: not is_alive(world.of(1)[0].pid), 'the end of its worker')
     hosts.cable(1, False)
-    cluster.agents[0].says('nothing was heard from')
+    cluster.agents[0].prints('nothing was heard from')
     assert world.of(0)[0].alive()
     if returns:
         hosts.cable(1, True)
-        cut.says('')
+        cut.prints('')
     else:
-        cluster.say(0)
+        cluster.exit_workers(0)
         cluster.agents[0].ends(0)
         cut.ends(1)
-        assert 'outcome is unknown' in cut.err(), cut.story()
+        assert 'outcome is unknown' in cut.err(), cut.describe()
         return
-    cluster.say(0)
+    cluster.exit_workers(0)
     cluster.agents[0].ends(0)
     cut.ends(lambda code: code in (0, 1), seconds=15)
     assert len(cluster.worlds()) == 1

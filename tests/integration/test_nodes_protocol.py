@@ -27,7 +27,7 @@ def waiting(cluster):
     yield job
     job.agent(1)
     cluster.world(0, 1)
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents]
 
 
@@ -35,7 +35,7 @@ def waiting(cluster):
 
 
 def refusal(line):
-    why = line.hears('refused')['why']
+    why = line.receives('refused')['why']
     assert line.is_closed()
     return why
 
@@ -43,14 +43,14 @@ def refusal(line):
 def test_other_protocol_version_is_rejected(waiting):
     why = refusal(FakeAgent(waiting.port, waiting.run_id, protocol=99, version='7.0'))
     assert 'cpprun 7.0' in why and 'version 99' in why and 'same cpprun on all nodes' in why
-    waiting.cluster.agents[0].says('speaks version 99')
+    waiting.cluster.agents[0].prints('speaks version 99')
 
 
 def test_second_agent_of_the_same_identity_is_rejected(waiting):
     first = FakeAgent(waiting.port, waiting.run_id).register(reported_phase=1)
-    first.hears('registered')
+    first.receives('registered')
     assert 'same identity' in refusal(FakeAgent(waiting.port, waiting.run_id).register())
-    first.tell('leave', why='a test is over')
+    first.send('leave', why='a test is over')
     waiting.wait_members(1)
 
 
@@ -64,7 +64,7 @@ def test_agent_with_other_nnodes_ends_with_the_reason(waiting):
     agent = other.agent(5).ends(1)
     assert 'refused this agent' in agent.err() and '--nnodes=1:4' in agent.err()
     waiting.cluster.agents.remove(agent)
-    waiting.cluster.agents[0].says('--nnodes=1:4')
+    waiting.cluster.agents[0].prints('--nnodes=1:4')
 
 
 def test_zero_workers_are_rejected(waiting):
@@ -87,10 +87,10 @@ def test_lease_too_short_for_the_worker_lease_is_rejected_with_the_cure(cluster)
 def test_shortest_lease_leaves_time_for_the_worker_lease(waiting):
     """F x (1 + drift) + K < L x (1 - drift), in the error text for the agent."""
     line = FakeAgent(waiting.port, 'another')
-    line.register(job_spec={'node_lease_ns': 10**9}).tell('ping', seq=1)
-    worker_lease = line.hears('pong')['worker_lease_ns'] / 1e9
+    line.register(job_spec={'node_lease_ns': 10**9}).send('ping', seq=1)
+    worker_lease = line.receives('pong')['worker_lease_ns'] / 1e9
     assert 0.3 < worker_lease and worker_lease * 1.02 + 0.3 < 1.0 * 0.98
-    line.tell('leave', why='a test is over')
+    line.send('leave', why='a test is over')
 
 
 # ---------------------------------------------------------------- refused by the agent
@@ -146,21 +146,21 @@ def lone_agent(cluster, port, **conf):
 def test_rejected_agent_ends(cluster, coordinator):
     def refuse(line):
         assert line._read(4) == MAGIC
-        assert line.hear()[1]['protocol'] == PROTOCOL
-        line.tell('refused', why='use the same cpprun on all nodes')
+        assert line.receive()[1]['protocol'] == PROTOCOL
+        line.send('refused', why='use the same cpprun on all nodes')
     agent = lone_agent(cluster, coordinator(refuse).port).ends(1)
     assert 'refused this agent: use the same cpprun on all nodes' in agent.err()
 
 
-@pytest.mark.parametrize('name, what, words', [
+@pytest.mark.parametrize('name, what, expected', [
     ('silent', lambda line: None, 'no coordinator answers'),
     ('hangs up', lambda line: line.sock.close(), 'hangs up'),
     ('ssh', lambda line: line.sock.sendall(b'SSH-2.0-OpenSSH_9.2\r\n'), "cpprun's protocol"),
 ])
-def test_agent_connects_to_another_service(cluster, coordinator, name, what, words):
+def test_agent_connects_to_another_service(cluster, coordinator, name, what, expected):
     agent = lone_agent(cluster, coordinator(what).port).ends(1)
-    assert words in agent.err() and 'timed out after 6 s' in agent.err(), agent.story(name)
-    assert agent.err().count("can't reach") <= 2, agent.story(name)
+    assert expected in agent.err() and 'timed out after 6 s' in agent.err(), agent.describe(name)
+    assert agent.err().count("can't reach") <= 2, agent.describe(name)
 
 
 def full_pipe(path):
@@ -185,19 +185,19 @@ def test_rejected_agent_leaves_no_worker_while_it_reports(cluster, coordinator):
 
     def lead_once(line):
         assert line._read(4) == MAGIC
-        port = line.hears('register')['reserved_port']
+        port = line.receives('register')['reserved_port']
         came.append(line)
         if len(came) > 1:
-            line.tell('refused', why='not again')
+            line.send('refused', why='not again')
             return
-        line.tell('registered', term=1, heartbeat_ns=10**9, node_lease_ns=5 * 10**9)
-        line.tell('rank_assignment', term=1, round=1, group_rank=0, group_size=1, base_rank=0,
+        line.send('registered', term=1, heartbeat_ns=10**9, node_lease_ns=5 * 10**9)
+        line.send('rank_assignment', term=1, round=1, group_rank=0, group_size=1, base_rank=0,
                   world_size=1, base_role_rank=0, role_world_size=1, store_port=9,
                   master_addr='127.0.0.1', master_port=port)
         while not cluster.workers():
-            name, fields = line.hear()
+            name, fields = line.receive()
             if name == 'ping':
-                line.tell('pong', seq=fields['seq'], worker_lease_ns=4 * 10**9)
+                line.send('pong', seq=fields['seq'], worker_lease_ns=4 * 10**9)
         line.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
         line.sock.close()
     pipe = full_pipe(cluster.tmp / 'err')
@@ -205,7 +205,7 @@ def test_rejected_agent_leaves_no_worker_while_it_reports(cluster, coordinator):
     command = ('sh', '-c', 'exec "$@" 2>err', 'sh')
     agent = cluster.start(0, job.options(0), wrap=command, env={'NODES_STUBBORN': '1'})
     worker, = cluster.world(0)
-    wait_for(lambda: len(came) > 1, 'the agent to come back')
+    wait_for(lambda: len(came) > 1, 'the agent to reconnect')
     wait_for(lambda: not worker.alive(), 'the worker to end', 3)
     while agent.running():
         try:
@@ -219,10 +219,10 @@ def test_rejected_agent_leaves_no_worker_while_it_reports(cluster, coordinator):
 # ---------------------------------------------------------------- texts
 
 
-def fails_in_many_words(agent):
+def fails_with_long_texts(agent):
     """As large as one frame may be; the resulting outcome would be larger."""
     most = 'x' * 16_000
-    agent.tell('failed', round=1, is_fatal=True, why='y' * 15_000, sent_at_ns=1,
+    agent.send('failed', round=1, is_fatal=True, why='y' * 15_000, sent_at_ns=1,
                end={'last_lines': [most] * 3, 'exit_code': 1})
 
 
@@ -231,13 +231,13 @@ def test_chatty_agent_costs_the_coordinator_nothing(cluster):
     job = Job(cluster, 1)
     server = job.serve()
     agent = FakeAgent(job.port, 'wordy').register(nodes=(1, 1))
-    agent.hears('rank_assignment')
-    agent.tell('started', round=1)
-    fails_in_many_words(agent)
-    agent.tell('stopped', round=1, reserved_port=9)
-    decided = agent.hears('job_result')
+    agent.receives('rank_assignment')
+    agent.send('started', round=1)
+    fails_with_long_texts(agent)
+    agent.send('stopped', round=1, reserved_port=9)
+    decided = agent.receives('job_result')
     assert decided['root_cause']['why'].endswith('y') and len(decided['failure_summary']) < 4_096
-    FakeAgent(job.port, 'other').register(nodes=(2, 2)).hears('registered')
+    FakeAgent(job.port, 'other').register(nodes=(2, 2)).receives('registered')
     assert server.poll() is None
 
 
@@ -247,8 +247,8 @@ def test_connection_without_registration_is_dropped(cluster):
     host = job.host()
     cluster.world(0)
     acting = FakeAgent(job.port, 'elsewhere')
-    acting.tell('announce_leader', term=5, address='127.0.0.1', port=9)
-    acting.hears('redirect')
+    acting.send('announce_leader', term=5, address='127.0.0.1', port=9)
+    acting.receives('redirect')
     idle = FakeAgent(job.port, 'idle')
     idle.sock.settimeout(20)
     assert idle.is_closed()
@@ -256,7 +256,7 @@ def test_connection_without_registration_is_dropped(cluster):
     with pytest.raises(BlockingIOError):
         acting.sock.recv(1)
     acting.sock.close()
-    cluster.say(0)
+    cluster.exit_workers(0)
     host.ends(0)
 
 
@@ -271,7 +271,7 @@ def test_torchrun_agent_at_our_port(waiting):
                '--no-python', 'true']
     done = subprocess.run(command, env=waiting.cluster.env(), capture_output=True, timeout=60)
     assert done.returncode != 0
-    assert 'torchrun' in waiting.cluster.agents[0].err(), waiting.cluster.agents[0].story()
+    assert 'torchrun' in waiting.cluster.agents[0].err(), waiting.cluster.agents[0].describe()
 
 
 @needs_torchrun
@@ -284,7 +284,7 @@ def test_our_agent_at_torchruns_store(cluster):
     try:
         wait_for(lambda: _is_open(port), 'torchrun to serve', 60)
         agent = lone_agent(cluster, port).ends(1)
-        assert "what listens there is torch's TCPStore" in agent.err(), agent.story()
+        assert "what listens there is torch's TCPStore" in agent.err(), agent.describe()
         assert 'start all agents with cpprun' in agent.err()
     finally:
         theirs.kill()
@@ -311,7 +311,7 @@ def test_status_shows_the_history_of_a_job(cluster):
         f'1 of at least 2 nodes joined (at most 3): {name}; 1 missing')
     job.agent(1, nproc=2)
     first = cluster.world(0, 1)
-    cluster.say(1, first[0])
+    cluster.exit_workers(1, first[0])
     second = cluster.world(0, 1, after=first)
     wait_for(lambda: job.status()['phase'] == 'running', job.status)
     status = job.status()
@@ -322,7 +322,7 @@ def test_status_shows_the_history_of_a_job(cluster):
     head = nodes[second.ranks[0]]
     assert (head['role'], head['nproc'], head['address']) == ('head', 1, '127.0.0.1')
     assert nodes[second.ranks[1]]['nproc'] == 2 and head['name'] == socket.gethostname()
-    cluster.say(0)
+    cluster.exit_workers(0)
     [a.ends(0) for a in cluster.agents]
 
 
@@ -336,16 +336,16 @@ def test_host_raises_its_descriptor_limit_and_workers_keep_the_old_one(cluster):
     look = ('--no-python', sys.executable, '-I', '-S', '-c',
             'import os, resource, time\n'
             'print(resource.getrlimit(resource.RLIMIT_NOFILE)[0], flush=True)\n'
-            'while not os.path.exists(os.environ["NODES_DIR"] + "/say-all"): time.sleep(0.02)')
+            'while not os.path.exists(os.environ["NODES_DIR"] + "/exit-all"): time.sleep(0.02)')
     agent = cluster.start(0, job.options(0), look, wrap=limits)
-    wait_for(lambda: agent.paths[0].read_text() or not agent.running(), agent.story)
-    assert agent.paths[0].read_text() == '64\n', agent.story()
+    wait_for(lambda: agent.paths[0].read_text() or not agent.running(), agent.describe)
+    assert agent.paths[0].read_text() == '64\n', agent.describe()
     lines = []
     for number in range(80):
         lines.append(FakeAgent(job.port, 'crowd', f'key {number}').register(nodes=(200, 200)))
-    assert all(line.hears('registered') for line in lines)
+    assert all(line.receives('registered') for line in lines)
     for line in lines:
-        line.tell('leave', why='a test is over')
+        line.send('leave', why='a test is over')
         line.sock.close()
-    cluster.say(0)
+    cluster.exit_workers(0)
     agent.ends(0)

@@ -28,10 +28,10 @@ def test_others_reform_immediately_when_the_host_is_killed(cluster):
     second = cluster.world(1, 2, after=first)
     assert second.begun - killed < AT_ONCE
     assert second.restarts == [0], 'a lost node costs no restart'
-    cluster.say(3, second[0])
+    cluster.exit_workers(3, second[0])
     third = cluster.world(1, 2, after=second)
     assert third.restarts == [1], 'the standby counts as its predecessor did'
-    cluster.say(0)
+    cluster.exit_workers(0)
     [agent.ends(0) for agent in cluster.agents[1:]]
 
 
@@ -41,10 +41,10 @@ def test_unused_spare_takes_the_place_of_the_host(cluster):
     job.agents(1)
     first = cluster.world(0, 1)
     spare = job.agent(2, LOGLEVEL='INFO')
-    wait_for(lambda: 'this node is a spare' in spare.err(), 'the spare is told that it is one')
+    wait_for(lambda: 'this node is a spare' in spare.err(), 'the spare prints that it is one')
     cluster.agents[0].send(signal.SIGKILL)
     cluster.world(1, 2, after=first)
-    cluster.say(0)
+    cluster.exit_workers(0)
     [agent.ends(0) for agent in cluster.agents[1:]]
 
 
@@ -56,7 +56,7 @@ def test_standby_of_a_standby_leads_too(cluster):
     cluster.agents[standby].send(signal.SIGKILL)
     third = cluster.world(3 - standby, after=second)
     assert len(third) == 1
-    cluster.say(0)
+    cluster.exit_workers(0)
     cluster.agents[3 - standby].ends(0)
 
 
@@ -64,7 +64,7 @@ def test_host_that_is_asked_to_leave_redirects_the_job(cluster):
     _, first = three(cluster, '1:3')
     cluster.agents[0].send(signal.SIGTERM)
     cluster.world(1, 2, after=first)
-    cluster.say(0)
+    cluster.exit_workers(0)
     cluster.agents[0].ends(lambda code: code != 0)
     [agent.ends(0) for agent in cluster.agents[1:]]
 
@@ -75,7 +75,7 @@ def test_restarted_host_finds_the_new_coordinator(cluster):
     second = cluster.world(1, 2, after=first)
     job.agent(0)
     cluster.world(0, 1, 2, after=second)
-    cluster.say(0)
+    cluster.exit_workers(0)
     [agent.ends(0) for agent in cluster.agents[1:]]
 
 
@@ -91,5 +91,5 @@ def test_cpprunctl_finds_the_new_coordinator(cluster):
         cluster.agents[standby].pid: True, cluster.agents[3 - standby].pid: False}
     nodes = seen['status']['jobs'][job.run_id]['nodes']
     assert sorted((n['is_host'], n['is_standby']) for n in nodes) == [(False, True), (True, False)]
-    cluster.say(0)
+    cluster.exit_workers(0)
     [agent.ends(0) for agent in cluster.agents[1:]]

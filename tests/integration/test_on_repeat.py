@@ -12,8 +12,8 @@ USELESS = 78
 @pytest.fixture
 def train(jobs):
     def start(code, *flags):
-        words = ('--standalone', '--nproc-per-node=2', f'--log-dir={jobs.folder}/logs')
-        return jobs.cpprun(*words, *flags, jobs.py(TRAIN + code))
+        args = ('--standalone', '--nproc-per-node=2', f'--log-dir={jobs.folder}/logs')
+        return jobs.cpprun(*args, *flags, jobs.py(TRAIN + code))
 
     return start
 
@@ -55,7 +55,7 @@ def test_by_default_it_is_only_named(jobs, train):
     assert field(job, 'stopped') == ''
 
 
-def test_a_job_that_gets_further_goes_on(jobs, train):
+def test_a_job_that_gets_further_continues(jobs, train):
     job = train('train(3 + attempt); sys.exit(3 if attempt < 5 else 0)', '--max-restarts=9', STOP)
     assert job.done(60) == 0, job.err
     assert starts(jobs) == 6
@@ -85,16 +85,16 @@ def test_three_restarts_without_progress_end_the_job(jobs, train):
 
 
 def test_a_program_of_unknown_progress_ends_after_the_same_failures_only(jobs):
-    words = ('--standalone', '--max-restarts=9', STOP, f'--log-dir={jobs.folder}/logs')
-    job = jobs.cpprun(*words, '--no-python', jobs.sh('exit 3'))
+    args = ('--standalone', '--max-restarts=9', STOP, f'--log-dir={jobs.folder}/logs')
+    job = jobs.cpprun(*args, '--no-python', jobs.sh('exit 3'))
     assert job.done(60) == USELESS, job.err
     assert starts(jobs) == 4
 
 
 def test_different_failures_of_unknown_progress_use_the_restarts(jobs):
-    words = ('--standalone', '--max-restarts=5', STOP, f'--log-dir={jobs.folder}/logs')
+    args = ('--standalone', '--max-restarts=5', STOP, f'--log-dir={jobs.folder}/logs')
     worker = jobs.sh('exit $((3 + TORCHELASTIC_RESTART_COUNT))')
-    job = jobs.cpprun(*words, '--no-python', worker)
+    job = jobs.cpprun(*args, '--no-python', worker)
     assert job.done(60) == 1, job.err
     assert starts(jobs) == 6
 

@@ -43,7 +43,7 @@ def test_talks_to_its_coordinator_without_tcp(jobs, name):
     assert running.done() == 0, running.output
 
 
-def test_listens_where_the_endpoint_says(jobs):
+def test_listens_at_the_endpoint(jobs):
     port = free_port()
     running = jobs.cpprun('--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.2:{port}',
                           jobs.sh(WAIT))

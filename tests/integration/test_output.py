@@ -41,17 +41,17 @@ def test_much_output(jobs):
     assert 0 < peak < 40_000, f'{peak} KiB'
 
 
-@pytest.mark.parametrize('words', [(), ('--nproc-per-node=2',), TEE], ids=['one', 'two', 'tee'])
-def test_every_byte_is_passed(jobs, words):
+@pytest.mark.parametrize('args', [(), ('--nproc-per-node=2',), TEE], ids=['one', 'two', 'tee'])
+def test_every_byte_is_passed(jobs, args):
     code = (
         'import os, sys\n'
         'if os.environ["RANK"] == "0": sys.stdout.buffer.write(bytes(range(256)) * 400 + b"\\n")'
     )
-    running = jobs.cpprun(*words, jobs.py(code))
+    running = jobs.cpprun(*args, jobs.py(code))
     assert running.done(20) == 0, running.output
     want = bytes(range(256)) * 400 + b'\n'
     shown = running.out_path.read_bytes()
-    if words == TEE:
+    if args == TEE:
         assert logs(jobs, 0).read_bytes() == want
         shown = shown.replace(b'[default0]:', b'')
     assert shown == want
@@ -83,14 +83,14 @@ def test_worker_that_closes_its_stream_continues(jobs, stream):
     assert running.done(20) == 0, running.output
 
 
-@pytest.mark.parametrize('words', [(), ('--nproc-per-node=2',), ('--tee=3',)])
-def test_last_output_of_a_dying_worker_is_shown(jobs, words):
+@pytest.mark.parametrize('args', [(), ('--nproc-per-node=2',), ('--tee=3',)])
+def test_last_output_of_a_dying_worker_is_shown(jobs, args):
     code = (
         'import os, signal, sys\n'
         'sys.stdout.write("out " * 10000 + "last-out\\n"); sys.stderr.write("last-err\\n")\n'
         'sys.stdout.flush(); os.kill(os.getpid(), signal.SIGSEGV)'
     )
-    running = jobs.cpprun(*words, jobs.py(code))
+    running = jobs.cpprun(*args, jobs.py(code))
     assert running.done(20) == 1, running.output
     assert 'last-out' in running.out
     assert 'last-err' in running.err
@@ -130,19 +130,19 @@ def test_with_log_files_a_job_continues_without_its_reader_and_reports_it(jobs):
     assert jobs.wait_until_gone(10) == []
 
 
-@pytest.mark.parametrize('words', [(), ('--nproc-per-node=2',), ('--tee=3',)])
-def test_full_stdout(jobs, words):
+@pytest.mark.parametrize('args', [(), ('--nproc-per-node=2',), ('--tee=3',)])
+def test_full_stdout(jobs, args):
     with open('/dev/full', 'wb') as full:
         worker = jobs.sh('echo text || :; echo x >"$MARKS/ran$RANK"')
-        running = jobs.cpprun(*words, worker, stdout=full)
+        running = jobs.cpprun(*args, worker, stdout=full)
     assert running.done(20) == 0, running.output
     assert jobs.mark('ran0')
     assert has_no_traces(running.err)
 
 
 @pytest.mark.parametrize('closed', ['>&-', '2>&-', '<&-', '<&- >&- 2>&-'])
-@pytest.mark.parametrize('words', [[], ['--nproc-per-node=2'], ['--tee=3', '--log-dir=logs']])
-def test_closed_streams(jobs, closed, words):
+@pytest.mark.parametrize('args', [[], ['--nproc-per-node=2'], ['--tee=3', '--log-dir=logs']])
+def test_closed_streams(jobs, closed, args):
     """Workers get /dev/null there, never a descriptor of the launcher."""
     code = (
         'import os\n'
@@ -151,7 +151,7 @@ def test_closed_streams(jobs, closed, words):
         'print("out"); os.write(2, b"err\\n")'
     )
     shell = ('/bin/sh', '-c', f'exec "$0" "$@" {closed}')
-    running = jobs.start(*shell, BIN / 'cpprun', *words, *jobs.py(code), is_split=True)
+    running = jobs.start(*shell, BIN / 'cpprun', *args, *jobs.py(code), is_split=True)
     assert running.done(20) == 0, running.output
     assert 'anon_inode' not in jobs.mark('links0')
     assert 'socket' not in jobs.mark('links0')

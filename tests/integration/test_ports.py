@@ -15,7 +15,7 @@ def listener(port, host='127.0.0.1', family=socket.AF_INET):
     return made
 
 
-def stranger(jobs, port):
+def foreign_listener(jobs, port):
     """A separate process that listens at the port; returns its pid."""
     code = (
         'import os, signal, socket\n'
@@ -29,11 +29,11 @@ def stranger(jobs, port):
     return running.pid
 
 
-def expect_refused(running, port, *words):
+def expect_refused(running, port, *texts):
     assert running.done(10) == 1, running.output
     assert str(port) in running.err
-    for word in words:
-        assert str(word) in running.err, running.err
+    for text in texts:
+        assert str(text) in running.err, running.err
     assert len(running.err.splitlines()) <= 2
     assert has_no_traces(running.err)
 
@@ -51,7 +51,7 @@ def test_port_name_of_a_foreign_process(jobs):
 
 def test_master_port_of_a_foreign_process(jobs):
     port = free_port()
-    holder = stranger(jobs, port)
+    holder = foreign_listener(jobs, port)
     running = jobs.cpprun(f'--master-port={port}', jobs.sh('echo x >"$MARKS/started"'))
     expect_refused(running, port, holder, '--master-port')
     assert not (jobs.marks / 'started').exists()
@@ -68,7 +68,7 @@ def test_master_port_of_another_cpprun(jobs):
 
 def test_taken_port_of_the_endpoint(jobs):
     port = free_port()
-    holder = stranger(jobs, port)
+    holder = foreign_listener(jobs, port)
     running = jobs.cpprun(
         '--rdzv-backend=c10d',
         f'--rdzv-endpoint=127.0.0.1:{port}',
@@ -80,7 +80,7 @@ def test_taken_port_of_the_endpoint(jobs):
 
 def test_silent_listener_at_the_endpoint_ends_at_the_join_timeout(jobs):
     port = free_port()
-    stranger(jobs, port)
+    foreign_listener(jobs, port)
     running = jobs.cpprun(
         '--rdzv-backend=c10d',
         f'--rdzv-endpoint=127.0.0.1:{port}',
@@ -115,7 +115,7 @@ def test_web_server_at_the_endpoint_is_no_rendezvous(jobs):
 @pytest.mark.parametrize('host', ['127.0.0.1', '0.0.0.0'])
 def test_cpprunctl_names_the_owner_of_its_port(jobs, host):
     port = free_port()
-    holder = stranger(jobs, port)
+    holder = foreign_listener(jobs, port)
     running = jobs.start(BIN / 'cpprunctl', 'serve', '--listen', f'{host}:{port}', is_split=True)
     expect_refused(running, port, holder)
 
@@ -166,15 +166,15 @@ if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0': raise SystemExit(3)
 @pytest.mark.parametrize('addr', ['127.0.0.1', 'localhost'])
 def test_agents_store_listens_at_the_given_port(jobs, addr):
     port = free_port()
-    words = (f'--master-addr={addr}', f'--master-port={port}', '--worker-store=agent')
-    running = jobs.cpprun(*words, '--max-restarts=1', jobs.py(ADD))
+    args = (f'--master-addr={addr}', f'--master-port={port}', '--worker-store=agent')
+    running = jobs.cpprun(*args, '--max-restarts=1', jobs.py(ADD))
     assert running.done() == 0, running.output
     assert running.out.split('\n')[:2] == [f'count 1 {port}'] * 2, 'each round has an empty store'
 
 
 def test_agents_store_listens_at_a_free_port(jobs):
-    words = ('--master-port=0', '--worker-store=agent', '--max-restarts=1')
-    running = jobs.cpprun(*words, jobs.py(ADD))
+    args = ('--master-port=0', '--worker-store=agent', '--max-restarts=1')
+    running = jobs.cpprun(*args, jobs.py(ADD))
     assert running.done() == 0, running.output
     ports = [int(line.split()[2]) for line in running.out.splitlines()]
     assert len(ports) == 2 and 0 not in ports
@@ -182,6 +182,6 @@ def test_agents_store_listens_at_a_free_port(jobs):
 
 def test_taken_port_of_the_agents_store_is_named(jobs):
     port = free_port()
-    holder = stranger(jobs, port)
+    holder = foreign_listener(jobs, port)
     running = jobs.cpprun(f'--master-port={port}', '--worker-store=agent', jobs.sh(':'))
     expect_refused(running, port, holder)

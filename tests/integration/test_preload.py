@@ -1,6 +1,6 @@
 """--preload: workers forked from a process that has imported their modules.
 
-A worker must not be able to tell whether it was forked, and nothing that the modules, the preload
+A worker must not be able to detect whether it was forked, and nothing that the modules, the preload
 process or the machine does may cost more than the time saved.
 """
 
@@ -91,9 +91,9 @@ def spawned_because(jobs):
             if e['event'] == 'worker_started' and not e['is_forked']]
 
 
-def start(jobs, preload, *words, n=1, flags=(), **options):
+def start(jobs, preload, *args, n=1, flags=(), **options):
     command = ('--standalone', f'--nproc-per-node={n}', f'--preload={preload}', '--log-dir=logs')
-    return jobs.cpprun(*command, *flags, *words, **options)
+    return jobs.cpprun(*command, *flags, *args, **options)
 
 
 # Never runs. With it the workers wait for the preload of any of these.
@@ -127,8 +127,8 @@ def remove_logs(jobs):
         path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
-def seen_by(jobs, preload, *words, n=1, **options):
-    job = start(jobs, preload, *words, n=n, **options)
+def seen_by(jobs, preload, *args, n=1, **options):
+    job = start(jobs, preload, *args, n=n, **options)
     assert job.done() == 0, job.output
     is_forked = preload != 'off'
     assert forked(jobs) == [is_forked] * n, job.err
@@ -140,7 +140,7 @@ def seen_by(jobs, preload, *words, n=1, **options):
 
 
 @pytest.mark.parametrize(
-    'words, place',
+    'args, place',
     [
         (('script.py', 'a', 'b c', ''), 'script.py'),
         (('./script.py',), 'script.py'),
@@ -153,13 +153,13 @@ def seen_by(jobs, preload, *words, n=1, **options):
         (('--redirects=3', 'script.py'), 'script.py'),
         (('--pass-local-rank', '--virtual-local-rank', 'script.py'), 'script.py'),
     ],
-    ids=lambda words: '-'.join(words) if isinstance(words, tuple) else '',
+    ids=lambda args: '-'.join(args) if isinstance(args, tuple) else '',
 )
-def test_a_forked_worker_sees_what_a_spawned_one_sees(jobs, words, place):
+def test_a_forked_worker_sees_what_a_spawned_one_sees(jobs, args, place):
     script(jobs, SHOW, place)
     (jobs.folder / 'link.py').symlink_to(place)
-    spawned = seen_by(jobs, 'off', *words, n=2)
-    seen = seen_by(jobs, 'json,decimal', *words, n=2)
+    spawned = seen_by(jobs, 'off', *args, n=2)
+    seen = seen_by(jobs, 'json,decimal', *args, n=2)
     for rank in range(2):
         for what, value in spawned[rank].items():
             assert seen[rank][what] == value, what
@@ -209,15 +209,15 @@ def test_archives_compiled_files_and_stdin(jobs):
         archive.writestr('__main__.py', code)
     py_compile.compile(str(path), str(jobs.folder / 'b.pyc'))
     for word in ('a.zip', 'b.pyc', '-'):
-        said = []
+        outputs = []
         for preload in ('off', 'json'):
             with open(path) as stdin:
                 job = start(jobs, preload, word, 'x', stdin=stdin)
                 assert job.done() == 0, job.output
-            said.append(job.out)
+            outputs.append(job.out)
             assert forked(jobs) == [preload != 'off']
             remove_logs(jobs)
-        assert said[0] == said[1] != ''
+        assert outputs[0] == outputs[1] != ''
 
 
 def test_a_terminal_is_one(jobs):
@@ -268,8 +268,8 @@ def test_a_forked_worker_ends_as_a_spawned_one(jobs, name):
         job = start(jobs, preload, 'script.py', flags=('--redirects=3',))
         code = job.done()
         (folder,) = jobs.folder.glob('logs/*/attempt_0/0')
-        said = [(folder / name).read_text() for name in ('stdout.log', 'stderr.log')]
-        texts.append((code, *(re.sub(r'repeated \d+ more', 'repeated', text) for text in said)))
+        outputs = [(folder / name).read_text() for name in ('stdout.log', 'stderr.log')]
+        texts.append((code, *(re.sub(r'repeated \d+ more', 'repeated', text) for text in outputs)))
         (end,) = (e for e in events_of(jobs) if e['event'] == 'worker_exited')
         texts[-1] += (end['exit_code'], end.get('signal'))
         assert forked(jobs) == [preload != 'off']
@@ -278,13 +278,13 @@ def test_a_forked_worker_ends_as_a_spawned_one(jobs, name):
     assert 'preload' not in texts[1][2]
 
 
-@pytest.mark.parametrize('words', [('-m', 'absent'), ('absent/',), ('-m', 'broken')])
-def test_programs_that_cannot_be_run(jobs, words):
+@pytest.mark.parametrize('args', [('-m', 'absent'), ('absent/',), ('-m', 'broken')])
+def test_programs_that_cannot_be_run(jobs, args):
     script(jobs, 'import nothing_of_that_name', 'broken.py')
     (jobs.folder / 'absent').mkdir()
     errors = []
     for preload in ('off', 'json'):
-        job = start(jobs, preload, *words, flags=('--redirects=3',))
+        job = start(jobs, preload, *args, flags=('--redirects=3',))
         assert job.done() == 1
         (path,) = jobs.folder.glob('logs/*/attempt_0/0/stderr.log')
         errors.append(path.read_text())
@@ -367,7 +367,7 @@ def test_an_unfit_module_costs_the_preload_and_nothing_else(jobs, name):
     assert jobs.wait_until_gone() == []
 
 
-def test_a_module_that_prints_or_forks_and_goes_on(jobs):
+def test_a_module_that_prints_or_forks_and_continues(jobs):
     """A child that continues the import must not serve too."""
     module(jobs, 'odd', 'import os\nprint("noise")\nif os.fork(): os.wait()\n')
     script(jobs, 'import os; print("rank", os.environ["RANK"], "runs")')
@@ -604,7 +604,7 @@ def test_off(jobs, value):
     assert forked(jobs) == [False]
 
 
-def test_programs_without_python_are_told_once(jobs):
+def test_programs_without_python_get_one_message(jobs):
     job = start(jobs, 'json', jobs.sh('true'), flags=('--no-python',), n=2)
     assert job.done() == 0
     assert job.err.count('--preload=json has no effect') == 1
@@ -717,17 +717,17 @@ def test_two_restarts_at_once(jobs):
         kill(pid, signal.SIGUSR2)
     for command in commands:
         command.wait(200)
-    told = set()
+    asked = set()
 
     def ends():
-        """A restart may still begin after these workers have been told to end. Before its mark a
+        """A restart may still begin after these workers have been asked to end. Before its mark a
         worker handles no signal, and a second one kills it while it ends."""
         started = [e for e in events_of(jobs) if e['event'] == 'worker_started']
         ready = {mark.read_text() for mark in jobs.marks.glob('up.*')}
         for event in started:
             pid, is_newest = event['pid'], event['round'] == started[-1]['round']
-            if is_newest and str(pid) in ready - told and is_alive(pid):
-                told.add(str(pid))
+            if is_newest and str(pid) in ready - asked and is_alive(pid):
+                asked.add(str(pid))
                 kill(pid, signal.SIGUSR1)
         return job.process.poll() is not None
 

@@ -32,13 +32,13 @@ def test_probes_are_answered_from_start_to_end(jobs):
     port = free_port()
     env = {'TORCHELASTIC_HEALTH_CHECK_PORT': str(port)}
     script = jobs.sh(f'[ $TORCHELASTIC_RESTART_COUNT = 0 ] && exit 3; {SLEEPER}')
-    words = ('--nnodes=1:2', '--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.1:{free_port()}')
-    job = jobs.cpprun(*words, '--max-restarts=1', script, env=env)
+    args = ('--nnodes=1:2', '--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.1:{free_port()}')
+    job = jobs.cpprun(*args, '--max-restarts=1', script, env=env)
     jobs.mark('up0')
     assert probe(port) == (200, b'ok\n')
     assert probe(port, '::1') in ((200, b'ok\n'), None)
     silent = [socket.create_connection(('127.0.0.1', port)) for _ in range(40)]
-    poll(lambda: probe(port) == (200, b'ok\n'), 20, 'who says nothing is hung up on')
+    poll(lambda: probe(port) == (200, b'ok\n'), 20, 'silent connections are closed')
     for one in silent:
         one.close()
     job.send(signal.SIGSTOP)  # a frozen agent does not answer
@@ -117,9 +117,9 @@ def test_records_have_torchruns_format(jobs, code):
     script = jobs.folder / 'train.py'
     script.write_text(f'import os, sys\nif os.environ["RANK"] == "0": {code}\n'
                       'import time; time.sleep(9 if "3" in sys.argv else 0)\n')
-    words = [*FLAGS, str(script), code[9]]
-    job = jobs.cpprun(*words)
-    theirs = subprocess.run([torchrun, *words], capture_output=True, text=True, timeout=500,
+    args = [*FLAGS, str(script), code[9]]
+    job = jobs.cpprun(*args)
+    theirs = subprocess.run([torchrun, *args], capture_output=True, text=True, timeout=500,
                             check=False, env=jobs.env())
     assert job.done(60) == theirs.returncode
     ours, wanted = [[shape(r) for r in records(text)] for text in (job.err, theirs.stderr)]

@@ -32,8 +32,8 @@ def run(jobs, code, *flags, env=None, python=PYTHON):
 
 def step_of(job):
     assert job.done(120) == 1, job.output
-    said = re.search(r'was at step (\d+)', job.err)
-    return int(said[1]) if said else None
+    match = re.search(r'was at step (\d+)', job.err)
+    return int(match[1]) if match else None
 
 
 def test_the_first_optimizer_that_steps_counts(jobs):
@@ -46,7 +46,7 @@ def test_accumulated_gradients_are_one_step(jobs):
     assert step_of(run(jobs, code)) == 3
 
 
-def test_a_new_optimizer_goes_on_counting(jobs):
+def test_a_new_optimizer_continues_to_count(jobs):
     code = TRAINER + 'train(first); del first; train(second); train(second)\nsys.exit(3)\n'
     assert step_of(run(jobs, code)) == 3
 
@@ -102,8 +102,8 @@ def test_the_folder_goes_with_the_job(jobs):
     assert list(jobs.tmp.glob('cpprun_progress_*')) == []
 
 
-@pytest.mark.parametrize('words', [('--no-python', 'true')])
-def test_other_programs_get_a_warning(jobs, words):
-    job = jobs.cpprun('--standalone', '--progress=auto', *words)
+@pytest.mark.parametrize('args', [('--no-python', 'true')])
+def test_other_programs_get_a_warning(jobs, args):
+    job = jobs.cpprun('--standalone', '--progress=auto', *args)
     assert job.done(60) == 0
     assert 'warning: --progress=auto has no effect: the workers are no Python programs' in job.err

@@ -27,8 +27,8 @@ HAS_TORCH = subprocess.run([PYTHON, '-c', 'import torch'], check=False, capture_
 pytestmark = pytest.mark.skipif(HAS_TORCH.returncode != 0, reason=f'{PYTHON} has no torch')
 
 
-def train(jobs, n, *words, flags=(), env=None):
-    command = ('--standalone', f'--nproc-per-node={n}', *flags, WORKER, *words)
+def train(jobs, n, *args, flags=(), env=None):
+    command = ('--standalone', f'--nproc-per-node={n}', *flags, WORKER, *args)
     return jobs.cpprun(*command, env=training_env(**(env or {})))
 
 
@@ -40,8 +40,8 @@ def result(job, n=1):
     return found[0], job.find(r'\] state (\w+)')[1]
 
 
-def alone(jobs, *words, env=None):
-    command = (PYTHON, '-u', WORKER, *words)
+def alone(jobs, *args, env=None):
+    command = (PYTHON, '-u', WORKER, *args)
     return jobs.start(*command, env={'OMP_NUM_THREADS': '1', **(env or {})})
 
 
@@ -55,8 +55,8 @@ def undisturbed(jobs, n):
     return _undisturbed[n]
 
 
-def cpprunctl(*words):
-    command = [str(word) for word in (BIN / 'cpprunctl', 'snapshot', *words)]
+def cpprunctl(*args):
+    command = [str(arg) for arg in (BIN / 'cpprunctl', 'snapshot', *args)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -182,8 +182,8 @@ def test_random_kills_do_not_change_the_result(jobs, n):
             break
         runs = f'runs-{seed}'
         flags = ('--max-restarts=50', f'--snapshot-dir={runs}')
-        words = ('every=2', 'sleep=0.03', f'keep={1 + seed % 3}')
-        job = train(jobs, n, *words, flags=flags, env={'are_forked': is_forked(seed)})
+        args = ('every=2', 'sleep=0.03', f'keep={1 + seed % 3}')
+        job = train(jobs, n, *args, flags=flags, env={'are_forked': is_forked(seed)})
         kills = RandomKills(job, jobs.folder / runs, n, seed)
         kills.run(4)
         count += kills.count
@@ -193,7 +193,7 @@ def test_random_kills_do_not_change_the_result(jobs, n):
     assert count >= KILLS
 
 
-def test_a_rank_that_fails_in_a_save_tells_the_others(jobs):
+def test_a_rank_that_fails_in_a_save_notifies_the_others(jobs):
     """Whatever it fails with: the others would wait for it."""
     env = {'CPPRUN_FAULTS': 'throw:rank=0,step=5,phase=saving'}
     job = train(jobs, 2, 'sleep=0.1', 'every=5', flags=('--snapshot-dir=runs',), env=env)
@@ -225,7 +225,7 @@ def test_a_model_of_another_shape_is_refused_with_its_tensor(jobs):
     assert 'size mismatch for second.weight' in job.output
 
 
-def test_another_world_size_goes_on_with_derived_generators(jobs):
+def test_another_world_size_continues_with_derived_generators(jobs):
     result(train(jobs, 2, 'steps=15', 'flags=waits', 'folder=runs'), 2)
     ends = []
     for folder in ('runs', 'again'):
@@ -241,11 +241,11 @@ def test_no_snapshot_with_a_nan_is_saved_if_they_are_refused(jobs):
     job = alone(jobs, 'steps=20', 'nan=8', 'sleep=0.1', 'flags=refuse-nan', 'folder=runs')
     assert job.done() == 0
     assert [path.name for path in (jobs.folder / 'runs').iterdir()] == ['step-5']
-    said = r"the snapshot of step \d+ is left out: 'model.second.weight' has a NaN or an infinity"
-    assert len(re.findall(said, job.output)) == job.output.count('has a NaN') == 1
+    text = r"the snapshot of step \d+ is left out: 'model.second.weight' has a NaN or an infinity"
+    assert len(re.findall(text, job.output)) == job.output.count('has a NaN') == 1
 
 
-def test_a_folder_that_cannot_be_written_is_reported_once_and_training_goes_on(jobs):
+def test_a_folder_that_cannot_be_written_is_reported_once_and_training_continues(jobs):
     (jobs.folder / 'file').write_text('')
     job = alone(jobs, 'folder=file/runs', 'sleep=0.1')
     assert result(job) == undisturbed(jobs, 1)
@@ -273,12 +273,12 @@ def test_a_full_disk_keeps_the_snapshots_of_before(jobs):
     """One that has room for two snapshots, and not for three."""
     (jobs.folder / 'runs').mkdir()
     copy = 'mount -t tmpfs -o size=1300k none runs && "$@"; code=$?; cp -r runs kept; exit $code'
-    words = (PYTHON, '-u', WORKER, 'folder=runs', 'sleep=0.1', 'flags=no-memory')
-    command = ('unshare', '-m', 'sh', '-c', copy, 'sh', *words)
+    args = (PYTHON, '-u', WORKER, 'folder=runs', 'sleep=0.1', 'flags=no-memory')
+    command = ('unshare', '-m', 'sh', '-c', copy, 'sh', *args)
     job = jobs.start(*command, env={'OMP_NUM_THREADS': '1'})
     assert result(job) == undisturbed(jobs, 1)
-    said = 'No space left on device; free some there, keep fewer snapshots, or name another folder'
-    assert job.output.count('was not written: ') == job.output.count(said) == 1
+    hint = 'No space left on device; free some there, keep fewer snapshots, or name another folder'
+    assert job.output.count('was not written: ') == job.output.count(hint) == 1
     assert len(list((jobs.folder / 'kept').glob('step-*'))) == 2
     assert not list((jobs.folder / 'kept').glob('.*'))
     assert cpprunctl('verify', jobs.folder / 'kept').returncode == 0
@@ -308,18 +308,18 @@ class Values:
         return self.values
     def load_state_dict(self, state):
         self.values = state
-def said(call):
+def error_of(call):
     try:
         return call()
     except (TypeError, ValueError) as error:
         return str(error)
 new = lambda **named: cpprun_worker.Snapshot('runs', **named)
-print(said(lambda: new(sampler=torch.utils.data.SequentialSampler([1]))))
-print(said(lambda: new(extra={{'STEP': 1}})))
-print(said(lambda: new(extra={{'open': open}}).save(1)))
-print(said(lambda: new().maybe_save(1, every='soon')))
+print(error_of(lambda: new(sampler=torch.utils.data.SequentialSampler([1]))))
+print(error_of(lambda: new(extra={{'STEP': 1}})))
+print(error_of(lambda: new(extra={{'open': open}}).save(1)))
+print(error_of(lambda: new().maybe_save(1, every='soon')))
 values = Values()
-print(said(lambda: new(model=values, extra={{'list': [1, 'x']}}).save(7)))
+print(error_of(lambda: new(model=values, extra={{'list': [1, 'x']}}).save(7)))
 values.values, extra = {{}}, {{'list': None}}
 print(new(model=values, extra=extra).resume(), values.values, extra)
 """

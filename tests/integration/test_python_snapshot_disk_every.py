@@ -21,9 +21,9 @@ from test_python_snapshot import pytestmark as pytestmark  # skips without torch
 @pytest.mark.parametrize('n', [1, 2])
 def test_a_killed_worker_resumes_from_a_save_that_is_not_on_disk(jobs, n):
     env = {'CPPRUN_FAULTS': f'kill:rank={n - 1},step=19,attempt=0'}
-    words = ('every=2', 'disk_every=10', 'flags=waits', 'keep=9')
+    args = ('every=2', 'disk_every=10', 'flags=waits', 'keep=9')
     flags = ('--max-restarts=1', '--snapshot-dir=runs')
-    job = train(jobs, n, *words, flags=flags, env=env)
+    job = train(jobs, n, *args, flags=flags, env=env)
     assert result(job, n) == undisturbed(jobs, n)
     assert from_lines(job)[n:] == [(18, 'memory')] * n
     assert 'left out' not in job.output
@@ -33,12 +33,12 @@ def test_a_killed_worker_resumes_from_a_save_that_is_not_on_disk(jobs, n):
 
 
 def test_a_time_between_saves_on_disk(jobs):
-    words = ('every=0.1s', 'disk_every=1h', 'sleep=0.1', 'flags=waits', 'keep=9')
-    job = train(jobs, 2, *words, flags=('--snapshot-dir=runs',))
+    args = ('every=0.1s', 'disk_every=1h', 'sleep=0.1', 'flags=waits', 'keep=9')
+    job = train(jobs, 2, *args, flags=('--snapshot-dir=runs',))
     assert result(job, 2) == undisturbed(jobs, 2)
     assert len(steps_in(jobs.folder / 'runs')) == 1
-    words = ('every=5', 'disk_every=1ms', 'flags=waits', 'folder=often', 'keep=9')
-    assert result(train(jobs, 2, *words), 2) == undisturbed(jobs, 2)
+    args = ('every=5', 'disk_every=1ms', 'flags=waits', 'folder=often', 'keep=9')
+    assert result(train(jobs, 2, *args), 2) == undisturbed(jobs, 2)
     assert steps_in(jobs.folder / 'often') == [5, 10, 15, 20, 25, 30]
 
 
@@ -51,15 +51,15 @@ def test_without_an_agent_only_saves_on_disk_are_made(jobs):
 
 def test_a_write_that_has_failed_is_tried_again_with_the_next_save(jobs):
     env = {'CPPRUN_FAULTS': 'throw:rank=0,step=2,phase=saving'}
-    words = ('every=2', 'disk_every=10', 'flags=waits', 'folder=runs', 'keep=9')
-    job = train(jobs, 2, *words, env=env)
+    args = ('every=2', 'disk_every=10', 'flags=waits', 'folder=runs', 'keep=9')
+    job = train(jobs, 2, *args, env=env)
     assert result(job, 2) == undisturbed(jobs, 2)
     assert 'the snapshot of step 2 was not written: rank 0: fault throw' in job.output
     assert 'snapshots are written again, from step 4 on' in job.output
     assert steps_in(jobs.folder / 'runs') == [4, 14, 24]
 
 
-def test_while_a_slow_disk_writes_saves_go_on_in_memory(jobs, mount):
+def test_while_a_slow_disk_writes_saves_continue_in_memory(jobs, mount):
     """Creating and renaming take three seconds each, ten steps two."""
     shown = mount('slow:3')
     (shown.parent / 'behind.slow').write_text('create rename')

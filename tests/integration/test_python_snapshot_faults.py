@@ -1,5 +1,5 @@
 """cpprun_worker.Snapshot when what is around the training fails: the agent, and the file system of
-the snapshots. Training goes on, or resumes, with the parameters of a run without failure.
+the snapshots. Training continues, or resumes, with the parameters of a run without failure.
 """
 
 import signal
@@ -56,8 +56,8 @@ exit $code
 @pytest.mark.skipif(not has_own_mounts(), reason='remounting a file system needs root')
 def test_a_file_system_that_becomes_read_only_keeps_the_snapshots_of_before(jobs):
     (jobs.folder / 'runs').mkdir()
-    words = (PYTHON, '-u', WORKER, 'folder=runs', 'sleep=0.2')
-    command = ('unshare', '-m', 'sh', '-c', READ_ONLY, 'sh', *words)
+    args = (PYTHON, '-u', WORKER, 'folder=runs', 'sleep=0.2')
+    command = ('unshare', '-m', 'sh', '-c', READ_ONLY, 'sh', *args)
     job = jobs.start(*command, env={'OMP_NUM_THREADS': '1'})
     assert result(job) == undisturbed(jobs, 1)
     assert job.output.count('was not written: ') == job.output.count('Read-only file system') == 1
@@ -101,8 +101,8 @@ def test_a_request_that_cannot_be_cancelled_holds_no_stop(jobs, mount, call):
     """A process inside a call that the file server has taken and never answers can't end: not even
     SIGKILL ends it. The training is done, and a request ends the job."""
     shown = mount('slow:3600')
-    words = (f'folder={shown}/runs', 'every=10', 'hold=13', 'flags=impatient')
-    job = train(jobs, 2, *words, flags=('--shutdown-timeout=1',))
+    args = (f'folder={shown}/runs', 'every=10', 'hold=13', 'flags=impatient')
+    job = train(jobs, 2, *args, flags=('--shutdown-timeout=1',))
     job.wait_for_all(r'\] holds', 2, TAKES_S)
     (shown.parent / 'behind.slow').write_text(call)
     (jobs.folder / 'go').touch()
@@ -115,8 +115,8 @@ def test_a_request_that_cannot_be_cancelled_holds_no_stop(jobs, mount, call):
 
 def test_without_its_file_system_a_killed_worker_resumes_from_memory(jobs, mount):
     shown = mount()
-    words = (f'folder={shown}/runs', 'sleep=0.2')
-    job = train(jobs, 2, *words, flags=('--max-restarts=1',))
+    args = (f'folder={shown}/runs', 'sleep=0.2')
+    job = train(jobs, 2, *args, flags=('--max-restarts=1',))
     poll(lambda: newest_step(shown / 'runs') >= 10, TAKES_S, lambda: job.output)
     for server in mount.servers:
         server.kill()

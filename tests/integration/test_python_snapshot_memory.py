@@ -110,8 +110,8 @@ if not state.resume():
 assert state.source == 'disk'
 """
     output = run(jobs, code, 2)
-    said = "step 1 in memory can't be used (rank 0: the copy in memory can't be used: its checksum"
-    assert said in output, output
+    text = "step 1 in memory can't be used (rank 0: the copy in memory can't be used: its checksum"
+    assert text in output, output
     assert '; fell back one to step-1' in output
 
 

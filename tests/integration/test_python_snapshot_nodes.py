@@ -43,9 +43,9 @@ class TwoNodes:
 
 
 def undisturbed(jobs, n=2):
-    words = ('--standalone', f'--nproc-per-node={n}', WORKER)
-    words += (f'steps={STEPS}', 'every=1000', 'folder=undisturbed')
-    job = jobs.cpprun(*words, env=training_env())
+    args = ('--standalone', f'--nproc-per-node={n}', WORKER)
+    args += (f'steps={STEPS}', 'every=1000', 'folder=undisturbed')
+    job = jobs.cpprun(*args, env=training_env())
     assert job.done() == 0, job.output
     return job.find(r'\] parameters (\w+)')[1]
 

@@ -124,8 +124,8 @@ def test_a_model_of_another_shape_is_refused_with_its_tensor(jobs):
     train(jobs, 2, 5, 'runs')
     job = start(jobs, 2, 10, 'runs', restarts=0, WIDTH='310')
     assert job.done() == 1
-    said = "ValueError: the sharded model can't be resumed: rank 0: Size mismatch between saved"
-    assert said in job.output, job.output
+    message = "ValueError: the sharded model can't be resumed: rank 0: Size mismatch between saved"
+    assert message in job.output, job.output
     assert ' for model.0.weight' in job.output
 
 

@@ -33,8 +33,8 @@ def test_a_stop_request_saves_and_the_same_command_continues(jobs, n):
     # No save is due: what is resumed is the one of the stop.
     job = train(jobs, n, 'every=1000', 'sleep=0.2', flags=FLAGS)
     step = stop(jobs, job)
-    said = f'stopped on request at step {step}; the same command continues from it'
-    assert f'{said} ({jobs.folder}/runs/step-{step})' in job.err
+    message = f'stopped on request at step {step}; the same command continues from it'
+    assert f'{message} ({jobs.folder}/runs/step-{step})' in job.err
     again = train(jobs, n, 'every=1000', flags=FLAGS)
     assert result(again, n) == undisturbed(jobs, n)
     assert from_lines(again) == [(step, 'disk')] * n
@@ -130,7 +130,7 @@ while True:
 
 
 def test_behind_the_loop_a_request_ends_the_program_at_once(jobs):
-    """Nobody would save: the agent would wait for an hour, as the shutdown timeout says here."""
+    """Nobody would save: the agent would wait for an hour, the shutdown timeout of this test."""
     code = """
 for _ in range(10):
     one_step()
@@ -145,10 +145,10 @@ time.sleep(3600)
 
 
 def test_under_torchrun_a_signal_ends_the_program(jobs):
-    """There SIGTERM also says that another worker has failed."""
+    """There SIGTERM also means that another worker has failed."""
     torchrun = (PYTHON, '-m', 'torch.distributed.run', '--standalone', '--nproc-per-node=2')
-    words = ('folder=runs', 'sleep=0.2', 'every=1000')
-    job = jobs.start(*torchrun, WORKER, *words, env={'OMP_NUM_THREADS': '1'})
+    args = ('folder=runs', 'sleep=0.2', 'every=1000')
+    job = jobs.start(*torchrun, WORKER, *args, env={'OMP_NUM_THREADS': '1'})
     job.wait_for(r'step 5$', STARTS_S)
     job.send(signal.SIGTERM)
     job.done()

@@ -16,7 +16,7 @@ import os, signal, sys, time
 sys.path.insert(0, {str(MODULE)!r})
 import cpprun_worker as w
 rank = os.environ.get('LOCAL_RANK', 'alone')
-def say(text):
+def report(text):
     sys.stdout.write(f'rank {{rank}}: {{text}}\\n')
 def mark(name):
     with open(os.environ['MARKS'] + '/' + name, 'w') as file:
@@ -54,7 +54,7 @@ def test_notice_reaches_the_other_workers(jobs):
 if rank == '0':
     w.report_snapshot(20, 'step-20')
 until(lambda: w.newest_snapshot() == 20)
-say(w.newest_snapshot())
+report(w.newest_snapshot())
 """
     job = workers(jobs, code)
     assert job.done() == 0
@@ -67,10 +67,10 @@ if rank == '0':
     until(lambda: marked('asked'))
     sys.exit(7)
 signal.signal(signal.SIGTERM, lambda *_: None)
-say(f'{w.request_commit(7)} {w.should_stop()}')
+report(f'{w.request_commit(7)} {w.should_stop()}')
 mark('asked')
 until(w.should_stop)
-say(f'{w.request_commit(8)}')
+report(f'{w.request_commit(8)}')
 """
     job = workers(jobs, code)
     assert job.done(20) == 1
@@ -83,7 +83,7 @@ def test_stop_request_allows_a_commit_and_ends_resumable(jobs):
 w.enable_graceful_stop()
 mark('up-' + rank)
 until(w.should_stop)
-say(w.request_commit(7))
+report(w.request_commit(7))
 sys.exit(w.STOPPED_RESUMABLE)
 """
     job = workers(jobs, code)
@@ -109,9 +109,9 @@ time.sleep(60)
 
 def test_without_an_agent_every_call_works(jobs):
     code = """
-say(w.has_agent())
+report(w.has_agent())
 w.heartbeat(1); w.report_ready(); w.report_snapshot(1, 'x')
-say(f'{w.should_stop()} {w.request_commit(1)} {w.newest_snapshot()} {w.resume_path()}')
+report(f'{w.should_stop()} {w.request_commit(1)} {w.newest_snapshot()} {w.resume_path()}')
 w.enable_graceful_stop()
 os.kill(os.getpid(), signal.SIGTERM)
 until(w.should_stop)
@@ -119,12 +119,12 @@ sys.exit(w.STOPPED_RESUMABLE)
 """
     program = jobs.script(START + code, f'{sys.executable} -ISu')
     for name in (None, 'cpprun/agent/none'):
-        said = jobs.run(program, env={'CPPRUN_AGENT': name, 'CPPRUN_RESUME_FROM': None})
-        assert said == (75, 'rank alone: False\nrank alone: False True None None\n')
+        output = jobs.run(program, env={'CPPRUN_AGENT': name, 'CPPRUN_RESUME_FROM': None})
+        assert output == (75, 'rank alone: False\nrank alone: False True None None\n')
 
 
 WRONG_ARGUMENTS = """
-def told(call, *args):
+def error_of(call, *args):
     try:
         call(*args)
     except (TypeError, ValueError) as error:
@@ -138,13 +138,13 @@ for wrong, name in ((1.5, 'float'), ('x', 'str'), (None, 'NoneType')):
     text = f'TypeError: step must be an integer, not {name}: {wrong!r}'
     for call in (w.heartbeat, w.request_commit, lambda n: w.report_snapshot(n, 'x'),
                  lambda n: w.report_resumed(n, 'x')):
-        assert told(call, wrong) == text, told(call, wrong)
-assert told(w.heartbeat, 1, 'x').startswith('TypeError: phase must be an integer')
-assert told(w.heartbeat, 1, 6) == 'ValueError: phase is 6; wanted is 0 to 5'
-assert told(w.heartbeat, 2**63).startswith('ValueError: step is 9223372036854775808; wanted is -')
-assert told(w.report_snapshot, 1, 7).startswith('TypeError: path must be a string or a path')
-assert told(w.fault_point, 'x').startswith('TypeError: epoch must be an integer')
-say(f'{w.has_agent()} refused')
+        assert error_of(call, wrong) == text, error_of(call, wrong)
+assert error_of(w.heartbeat, 1, 'x').startswith('TypeError: phase must be an integer')
+assert error_of(w.heartbeat, 1, 6) == 'ValueError: phase is 6; wanted is 0 to 5'
+assert error_of(w.heartbeat, 2**63).startswith('ValueError: step is 9223372036854775808; wanted')
+assert error_of(w.report_snapshot, 1, 7).startswith('TypeError: path must be a string or a path')
+assert error_of(w.fault_point, 'x').startswith('TypeError: epoch must be an integer')
+report(f'{w.has_agent()} refused')
 """
 
 
@@ -158,9 +158,9 @@ def test_wrong_arguments_are_named_with_and_without_an_agent(jobs):
 
 def fault_of(value):
     """The end of a program with this CPPRUN_FAULTS, and its stderr."""
-    words = [sys.executable, '-ISc', START + 'w.fault_point(0, 0)']
+    command = [sys.executable, '-ISc', START + 'w.fault_point(0, 0)']
     env = {**os.environ, 'CPPRUN_FAULTS': value}
-    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
     return done.returncode, done.stderr
 
 
@@ -186,9 +186,9 @@ time.sleep(20)
 
 
 def test_resume_path_comes_from_the_launcher(jobs):
-    program = jobs.script(START + 'say(w.resume_path())', f'{sys.executable} -ISu')
-    said = jobs.run(program, env={'CPPRUN_RESUME_FROM': '/snapshots/step-3'})
-    assert said == (0, 'rank alone: /snapshots/step-3\n')
+    program = jobs.script(START + 'report(w.resume_path())', f'{sys.executable} -ISu')
+    output = jobs.run(program, env={'CPPRUN_RESUME_FROM': '/snapshots/step-3'})
+    assert output == (0, 'rank alone: /snapshots/step-3\n')
 
 
 def test_silent_agent_permits_no_commit(jobs):
@@ -196,7 +196,7 @@ def test_silent_agent_permits_no_commit(jobs):
 assert w.has_agent()
 mark('up')
 until(lambda: marked('go'))
-say(w.request_commit(1))
+report(w.request_commit(1))
 mark('asked')
 """
     job = workers(jobs, code, n=1)

@@ -23,10 +23,10 @@ needs_reconfigure = pytest.mark.skipif(
 ALL_NEW = [('0', 'new'), ('1', 'new'), ('2', 'new')]
 
 
-def train(jobs, *words, rendezvous=('--standalone',)):
+def train(jobs, *args, rendezvous=('--standalone',)):
     own = {'OMP_NUM_THREADS': '1', 'PYTHON_EXEC': PYTHON}
     fixed = ('--nproc-per-node=3', '--max-restarts=3', '--preload=torch')
-    return jobs.cpprun(*rendezvous, *fixed, WORKER, *words, env=own)
+    return jobs.cpprun(*rendezvous, *fixed, WORKER, *args, env=own)
 
 
 def kill_two(job, *ranks):

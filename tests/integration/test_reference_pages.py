@@ -24,10 +24,10 @@ CHANGERS = ('restart', 'drain', 'scale', 'exclude', 'readmit', 'stop')
 COMMON = {'help', 'endpoint', 'secret-file', 'tls-cert', 'tls-key', 'tls-ca'}  # in a sentence
 
 
-def help_of(*words):
+def help_of(*args):
     skip_unless_built()
     done = subprocess.run(
-        [BIN / 'cpprunctl', *words, '--help'], capture_output=True, text=True, timeout=100
+        [BIN / 'cpprunctl', *args, '--help'], capture_output=True, text=True, timeout=100
     )
     return done.stdout
 

@@ -27,8 +27,8 @@ def poll_often(count):
 
 def test_fifty_restarts_of_a_worker_that_fails_immediately(jobs, ground):
     worker = jobs.sh('echo "try $TORCHELASTIC_RESTART_COUNT"; exit 3')
-    words = ('--nproc-per-node=2', '--max-restarts=50')
-    running = jobs.cpprun(*words, worker, wrap=ground)
+    args = ('--nproc-per-node=2', '--max-restarts=50')
+    running = jobs.cpprun(*args, worker, wrap=ground)
     assert running.done(60) == 1, running.output
     tries = {int(line.split()[1]) for line in running.out.splitlines()}
     assert tries <= set(range(51))
@@ -39,15 +39,15 @@ def test_fifty_restarts_of_a_worker_that_fails_immediately(jobs, ground):
     assert jobs.wait_until_gone() == []
 
 
-@pytest.mark.parametrize('words', [(), ('--tee=3', '--log-dir=logs')], ids=['plain', 'tee'])
-def test_memory_and_descriptors_stay_flat(jobs, words):
+@pytest.mark.parametrize('args', [(), ('--tee=3', '--log-dir=logs')], ids=['plain', 'tee'])
+def test_memory_and_descriptors_stay_flat(jobs, args):
     """Measured in an early round, and fifty rounds later."""
     worker = jobs.sh(
         'case $TORCHELASTIC_RESTART_COUNT in\n'
         '  5|55) echo up >"$MARKS/at$TORCHELASTIC_RESTART_COUNT.$RANK"; exec sleep 60;;\n'
         'esac\nsetsid sleep 60 & exit 1'
     )
-    running = jobs.cpprun('--nproc-per-node=2', '--max-restarts=56', *words, worker)
+    running = jobs.cpprun('--nproc-per-node=2', '--max-restarts=56', *args, worker)
     seen = []
     for restart in (5, 55):
         for rank in (0, 1):
@@ -123,10 +123,10 @@ def test_attempt_without_a_folder_continues_without_files(jobs):
     """As on a full disk: output for files goes to the console, with one message."""
     logs = jobs.folder / 'logs'
     worker = jobs.sh(f'case $TORCHELASTIC_RESTART_COUNT in 0) rm -rf {logs}/*; exit 3;; '
-                     '1) exit 3;; esac; echo "it goes on"; echo "to both" >&2')
+                     '1) exit 3;; esac; echo "it continues"; echo "to both" >&2')
     running = jobs.cpprun('--max-restarts=2', f'--log-dir={logs}', '--redirects=1', '--tee=2',
                           worker)
     assert running.done(20) == 0, running.output
-    assert running.out == 'it goes on\n'
+    assert running.out == 'it continues\n'
     assert 'to both' in running.err
     assert running.err.count('keep no log and error files') == 1, running.err

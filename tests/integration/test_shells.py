@@ -36,8 +36,8 @@ class Screen:
         self.env = {**jobs.env(env), 'TERM': 'xterm-256color'}
         self.tmux('new-session', '-d', '-x', '100', '-y', '30', '-c', jobs.folder, *command)
 
-    def tmux(self, *words, check=True):
-        command = [TMUX, '-L', self.name, '-f', '/dev/null', *map(str, words)]
+    def tmux(self, *args, check=True):
+        command = [TMUX, '-L', self.name, '-f', '/dev/null', *map(str, args)]
         done = subprocess.run(
             command, env=self.env, check=check, capture_output=True, text=True, timeout=30
         )
@@ -99,8 +99,8 @@ def test_workers_have_the_users_terminal(screen, jobs):
 
 def test_top_is_a_screen_that_a_key_ends(screen, jobs):
     run_id = f'top-{uuid.uuid4().hex[:8]}'
-    words = ('--nnodes=1', '--rdzv-backend=c10d', '--rdzv-endpoint=localhost:0')
-    jobs.cpprun(*words, f'--rdzv-id={run_id}', '--nproc-per-node=2', '--no-python',
+    args = ('--nnodes=1', '--rdzv-backend=c10d', '--rdzv-endpoint=localhost:0')
+    jobs.cpprun(*args, f'--rdzv-id={run_id}', '--nproc-per-node=2', '--no-python',
                 jobs.sh('echo $$ >"$MARKS/up$RANK"; exec sleep 120'))
     pids = jobs.numbers(['up0', 'up1'])
     here = screen('sh', '-c', f'"{BIN / "cpprunctl"}" top {run_id}; echo left; exec sleep 60')

@@ -22,7 +22,7 @@ def smi(folder, *rows):
 
 
 @pytest.mark.parametrize(
-    ('rows', 'options', 'code', 'words'),
+    ('rows', 'options', 'code', 'expected'),
     [
         (('0, 0, 41, P0', '1, 0, 43, P0'), ('--count=2',), 0, 'ok: 2 GPUs'),
         (('0, 0, 41, P0',), ('--count=2',), 1, '1 GPUs answer, not 2'),
@@ -31,12 +31,12 @@ def smi(folder, *rows):
         (('0, [Unknown Error], 41, P0',), (), 1, 'GPU 0 does not answer'),
     ],
 )
-def test_gpu_check(tmp_path, rows, options, code, words):
+def test_gpu_check(tmp_path, rows, options, code, expected):
     program = smi(tmp_path, *rows)
     done = subprocess.run(
         [sys.executable, CHECKS / 'cpprun-check-gpus', f'--nvidia-smi={program}', *options],
         capture_output=True, text=True, timeout=600)
-    assert (done.returncode, done.stdout) == (code, words + '\n')
+    assert (done.returncode, done.stdout) == (code, expected + '\n')
 
 
 def test_machine_check(tmp_path):
@@ -93,7 +93,7 @@ def health_check(socket, *options):
 
 
 @pytest.mark.parametrize(
-    ('response', 'code', 'words'),
+    ('response', 'code', 'expected'),
     [
         (health_response(True, output='{"fail_count": 0}'), 0, 'ok'),
         (
@@ -109,30 +109,30 @@ def health_check(socket, *options):
         ),
     ],
 )
-def test_health_service_check(health_service, response, code, words):
+def test_health_service_check(health_service, response, code, expected):
     health_service['response'] = response
-    assert health_check(health_service['socket'], '--arg=--no-slurm') == (code, words)
+    assert health_check(health_service['socket'], '--arg=--no-slurm') == (code, expected)
     assert health_service['requests'] == [b'\x0a\x0a--no-slurm']
 
 
 def test_health_service_check_without_a_service(tmp_path):
     pytest.importorskip('grpc', reason='tools/deps.sh --test')
     socket = tmp_path / 'none.sock'
-    code, words = health_check(socket, '--timeout=60')
-    assert code == 1 and words.startswith(f'{socket} does not answer: '), words
+    code, output = health_check(socket, '--timeout=60')
+    assert code == 1 and output.startswith(f'{socket} does not answer: '), output
     assert health_check(socket, '--optional') == (0, f'ok: {socket} is not there')
 
 
-def run_hook(folder, name, *words, answer=''):
+def run_hook(folder, name, *args, answer=''):
     """The commands that the hook gives to the scheduler, and how the hook ended. The program in the
-    place of scontrol and kubectl notes its words and prints `answer`."""
+    place of scontrol and kubectl notes its arguments and prints `answer`."""
     program = folder / 'scheduler'
     program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >>{folder}/calls\nprintf "{answer}"\n')
     program.chmod(0o755)
     calls = folder / 'calls'
     calls.write_text('')
     env = {**os.environ, 'CPPRUN_SCONTROL': str(program), 'CPPRUN_KUBECTL': str(program)}
-    done = subprocess.run([HOOKS / name, *words], env=env, capture_output=True, text=True,
+    done = subprocess.run([HOOKS / name, *args], env=env, capture_output=True, text=True,
                           timeout=600)
     return calls.read_text().splitlines(), done.returncode
 

@@ -68,7 +68,7 @@ def test_jobs_with_equal_ports_on_a_shared_node_do_not_meet(cluster, step):
     there = [other.start(0), late]
     second = other.world(0, 1)
     assert {w.world for w in first} == {w.world for w in second} == {2}
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in here + there:
         agent.ends(0)
 
@@ -80,7 +80,7 @@ def test_a_port_that_another_program_has_is_passed_over(cluster, step, is_silent
             taken.shutdown(socket.SHUT_RD)
         agents = [step.start(1), step.start(0)]
         step.world(0, 1)
-        cluster.say(0)
+        cluster.exit_workers(0)
         for agent in agents:
             agent.ends(0)
 
@@ -88,20 +88,20 @@ def test_a_port_that_another_program_has_is_passed_over(cluster, step, is_silent
 def test_without_a_free_port_the_error_names_the_way_out(cluster, step):
     taken = [listen(port) for port in step.ports()]
     agent = step.start(0).ends(1)
-    assert '7 further ports of this job' in agent.err(), agent.story()
-    assert '--rdzv-endpoint=HOST:PORT' in agent.err(), agent.story()
+    assert '7 further ports of this job' in agent.err(), agent.describe()
+    assert '--rdzv-endpoint=HOST:PORT' in agent.err(), agent.describe()
     for port in taken:
         port.close()
 
 
 def test_an_elastic_job_waits_for_the_nodes_of_its_step(cluster, step):
     here = step.start(0, '--nnodes=1:4')
-    wait_for(lambda: not is_free(step.ports()[0]) or not here.running(), here.story)
+    wait_for(lambda: not is_free(step.ports()[0]) or not here.running(), here.describe)
     time.sleep(2)  # a job that expects no further node starts after one second
     late = step.start(1, '--nnodes=1:4')
     world = step.world(0, 1)
     assert world.round == 1, world
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in (here, late):
         agent.ends(0)
 
@@ -118,11 +118,11 @@ def test_a_drained_node_ends_with_0_if_the_others_finish(cluster, step):
     """srun gives the whole step the highest exit code of its nodes."""
     here, there = step.start(0, '--nnodes=1:2'), step.start(1, '--nnodes=1:2')
     step.world(0, 1)
-    told = subprocess.run([BIN / 'cpprunctl', 'drain', '1', '--job', step.run_id],
+    done = subprocess.run([BIN / 'cpprunctl', 'drain', '1', '--job', step.run_id],
                           env=cluster.env(), capture_output=True, text=True, timeout=20 * SLOWEST)
-    assert told.returncode == 0, told
+    assert done.returncode == 0, done
     cluster.world(0, job=step.run_id)
-    cluster.say(0)
+    cluster.exit_workers(0)
     here.ends(0)
     there.ends(0)
 
@@ -137,10 +137,10 @@ def test_the_first_node_makes_a_secret_for_the_job(cluster, step):
     file, = secret_files(cluster)
     assert file.name == f'.cpprun-secret-{step.run_id}', file
     assert stat.S_IMODE(file.stat().st_mode) == 0o600 and len(file.read_text().strip()) == 64
-    stranger = cluster.start(2, [f'--rdzv-endpoint={FIRST}:{step.ports()[0]}', '--nnodes=2',
-                                 '--rdzv-backend=c10d', f'--rdzv-id={step.run_id}']).ends(1)
-    assert 'accepts TLS alone' in stranger.err(), stranger.story()
-    cluster.say(0)
+    foreign = cluster.start(2, [f'--rdzv-endpoint={FIRST}:{step.ports()[0]}', '--nnodes=2',
+                                '--rdzv-backend=c10d', f'--rdzv-id={step.run_id}']).ends(1)
+    assert 'accepts TLS alone' in foreign.err(), foreign.describe()
+    cluster.exit_workers(0)
     for agent in agents:
         agent.ends(0)
     assert not secret_files(cluster)
@@ -149,19 +149,19 @@ def test_the_first_node_makes_a_secret_for_the_job(cluster, step):
 def test_without_a_shared_file_system_there_is_no_secret(cluster, step):
     agents = [step.start(0), step.start(1)]
     step.world(0, 1)
-    assert not secret_files(cluster) and ', no secret' in agents[0].err(), agents[0].story()
-    cluster.say(0)
+    assert not secret_files(cluster) and ', no secret' in agents[0].err(), agents[0].describe()
+    cluster.exit_workers(0)
     for agent in agents:
         agent.ends(0)
 
 
-def test_a_node_that_does_not_find_the_secret_says_what_to_do(cluster, step):
+def test_a_node_that_does_not_find_the_secret_prints_what_to_do(cluster, step):
     agent = step.start(1, '--slurm-secret=always', '--rdzv-conf=join_timeout=1').ends(1)
-    assert 'is the folder shared by all nodes?' in agent.err(), agent.story()
-    assert '--slurm-secret=never' in agent.err(), agent.story()
+    assert 'is the folder shared by all nodes?' in agent.err(), agent.describe()
+    assert '--slurm-secret=never' in agent.err(), agent.describe()
 
 
 def test_a_secret_that_cannot_be_made_is_an_error(cluster, step):
     (cluster.tmp / f'.cpprun-secret-{step.run_id}').mkdir()
     agent = step.start(0, '--slurm-secret=always', '--rdzv-conf=join_timeout=1').ends(1)
-    assert 'secret' in agent.err(), agent.story()
+    assert 'secret' in agent.err(), agent.describe()

@@ -35,12 +35,12 @@ def python_of(package):
     return python
 
 
-def train(jobs, package, worker, folder, *words, faults=''):
+def train(jobs, package, worker, folder, *args, faults=''):
     # Sockets of loaders with processes have names in TMPDIR, which must be short.
     env = training_env(f'torch,{package}', python_of(package), TMPDIR='/tmp')
     env.update({'CPPRUN_FAULTS': faults} if faults else {})
     flags = ('--standalone', '--nproc-per-node=2', '--max-restarts=2')
-    job = jobs.cpprun(*flags, SUPPORT / worker, jobs.folder / folder, *words, env=env)
+    job = jobs.cpprun(*flags, SUPPORT / worker, jobs.folder / folder, *args, env=env)
     assert job.done() == 0, job.output
     found = set(job.wait_for_all(r'\] parameters (\w+)', 2))
     assert len(found) == 1
@@ -63,11 +63,11 @@ LONG = ['lightning-processes']
     'case', [pytest.param(case, marks=long) if case in LONG else case for case in CASES]
 )
 def test_a_killed_worker_resumes_exactly_from_memory(jobs, case):
-    package, worker, words = CASES[case]
-    _, whole = train(jobs, package, worker, 'whole', *words)
+    package, worker, args = CASES[case]
+    _, whole = train(jobs, package, worker, 'whole', *args)
     # The first kill is in the first epoch, the second in another.
     faults = 'kill:rank=1,step=8,attempt=0;kill:rank=0,step=27,attempt=1'
-    job, parameters = train(jobs, package, worker, 'runs', *words, faults=faults)
+    job, parameters = train(jobs, package, worker, 'runs', *args, faults=faults)
     starts = from_lines(job)
     assert starts[:2] == [(0, 'none')] * 2
     assert {where for _, where in starts[2:]} == {'memory'}
@@ -79,7 +79,7 @@ def test_a_killed_worker_resumes_exactly_from_memory(jobs, case):
 
 def test_a_loader_of_lightning_with_a_state_of_its_own_is_refused(jobs):
     python = python_of('torchdata')
-    words = (python, '-u', SUPPORT / 'lightning_worker.py', jobs.folder / 'runs', 'stateful')
-    job = jobs.cpprun('--standalone', '--nproc-per-node=1', '--no-python', *words)
+    args = (python, '-u', SUPPORT / 'lightning_worker.py', jobs.folder / 'runs', 'stateful')
+    job = jobs.cpprun('--standalone', '--nproc-per-node=1', '--no-python', *args)
     assert job.done() == 1
     assert 'skips batches by itself, which a StatefulDataLoader with a state' in job.output

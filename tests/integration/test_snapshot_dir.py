@@ -58,7 +58,7 @@ def test_empty_folder_means_from_the_beginning(cluster, folders):
     assert RESUME not in worker.env
     assert worker.env['CPPRUN_SNAPSHOT_DIR'] == str(folders[0])
     assert not folders[0].exists(), 'the first snapshot makes it'
-    cluster.say(0)
+    cluster.exit_workers(0)
     agent.ends(0)
     assert agent.err() == ''
 
@@ -69,7 +69,7 @@ def test_without_the_flag_the_variables_are_unchanged(cluster):
     (worker,) = cluster.world(0)
     assert worker.env[RESUME] == '/inherited'
     assert 'CPPRUN_SNAPSHOT_DIR' not in worker.env
-    cluster.say(0)
+    cluster.exit_workers(0)
     agent.ends(0)
 
 
@@ -84,11 +84,11 @@ def test_each_round_begins_with_the_newest_complete_snapshot(cluster, folders):
     assert resumed(first) == [f'{folders[0]}/step-10'] * 2
     assert job.status()['snapshot'] == {'step': 10, 'id': id_of(10)}
     make_snapshot(folders[0], 200)
-    cluster.say(1, first[0])
+    cluster.exit_workers(1, first[0])
     second = cluster.world(0, after=first)
     assert resumed(second) == [f'{folders[0]}/step-200'] * 2
     assert job.status()['resumed_from']['step'] == 200
-    cluster.say(0)
+    cluster.exit_workers(0)
     agent.ends(0)
 
 
@@ -100,7 +100,7 @@ def test_shared_folder_needs_no_fetch(cluster, folders):
     world = cluster.world(0, 1)
     assert resumed(world) == [f'{folders[0]}/step-7'] * 2
     assert {p.name: p.stat().st_ino for p in made.iterdir()} == before
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in agents:
         agent.ends(0)
 
@@ -114,7 +114,7 @@ def test_node_without_the_snapshot_fetches_it(cluster, folders):
         0: f'{folders[0]}/step-20', 1: f'{folders[1]}/step-20', 2: None}
     assert contents(folders[1] / 'step-20') == contents(made) == BIG
     wait_until_no_drafts(folders[1])
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in agents:
         agent.ends(0)
         assert agent.err() == '', 'a quick fetch is no news'
@@ -133,7 +133,7 @@ def test_new_node_fetches_from_the_others(cluster, folders):
     assert resumed(second) == [f'{folders[n]}/step-33' for n in second.nodes]
     assert contents(folders[2] / 'step-33') == BIG
     assert second.restarts == [0]
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in agents:
         agent.ends(0)
 
@@ -148,24 +148,24 @@ def test_damaged_snapshot_is_skipped(cluster, folders):
     world = cluster.world(0, 1)
     assert resumed(world) == [f'{folders[n]}/step-20' for n in (0, 1)]
     assert world.restarts == [0]
-    agents[1].says('the snapshot of step 30 could not be fetched from 127.0.0.1:')
-    agents[1].says('optim.pt has another checksum there')
-    agents[0].says('optim.pt has another checksum there')
+    agents[1].prints('the snapshot of step 30 could not be fetched from 127.0.0.1:')
+    agents[1].prints('optim.pt has another checksum there')
+    agents[0].prints('optim.pt has another checksum there')
     wait_until_no_drafts(folders[1])
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in agents:
         agent.ends(0)
 
 
 def test_unwritable_fetch_fails_the_start(cluster, folders):
     make_snapshot(folders[0], 30)
-    os.symlink('/proc/version', folders[1])  # nobody can make a folder there
+    os.symlink('/proc/version', folders[1])  # no process can make a folder there
     job = Job(cluster, 2)
     agents = [job.host(0, folders.flag(0)), job.agent(1, f'--snapshot-dir={folders[1]}/below')]
     for agent in agents:
         agent.ends(1)
     assert 'the snapshot of step 30 could not be fetched from 127.0.0.1:' in agents[1].err()
-    assert 'says' in agents[0].err() and 'step 30' in agents[0].err()
+    assert 'reported by' in agents[0].err() and 'step 30' in agents[0].err()
     assert not cluster.worlds()
 
 
@@ -173,10 +173,10 @@ def test_unwritable_fetch_fails_the_start(cluster, folders):
 
 
 class FakeHolder:
-    """A node that announces the snapshot of step 30 and serves it: `says`, then nothing more until
+    """A node that announces the snapshot of step 30 and serves it: `sent`, then nothing more until
     the test ends it."""
 
-    def __init__(self, job, says=b''):
+    def __init__(self, job, sent=b''):
         self.listener = socket.create_server(('127.0.0.1', 0))
         self.listener.settimeout(20)
         snapshots = [{'step': 30, 'id': id_of(30)}]
@@ -186,10 +186,10 @@ class FakeHolder:
             has_snapshot_dir=True, snapshots=snapshots,
             snapshot_port=self.listener.getsockname()[1])
         self.agent.sock.settimeout(40)
-        self.world = self.agent.hears('rank_assignment')
+        self.world = self.agent.receives('rank_assignment')
         self.peer, _ = self.listener.accept()
         self.request = self.peer.recv(1000).decode()
-        self.peer.sendall(says)
+        self.peer.sendall(sent)
 
     def close(self):
         for sock in (self.peer, self.listener, self.agent.sock):
@@ -202,12 +202,12 @@ def test_workers_wait_for_the_fetch_and_a_lost_source_costs_nothing(cluster, fol
     holder = FakeHolder(job)
     assert holder.request == (f'cpprun-snapshot-1 {holder.world["snapshot_secret"]} 30 '
                               f'{id_of(30)} manifest.json\n')
-    agent.says('fetching the snapshot of step 30 from 127.0.0.1:')  # it takes longer than 2 s
+    agent.prints('fetching the snapshot of step 30 from 127.0.0.1:')  # it takes longer than 2 s
     assert not cluster.workers()
     holder.close()  # dead by evidence: the round ends, and with it the fetch
     world = cluster.world(0)
     assert resumed(world) == [''] and world.restarts == [0]
-    cluster.say(0)
+    cluster.exit_workers(0)
     agent.ends(0)
     assert not folders[0].exists() or not list(folders[0].iterdir())
 
@@ -216,10 +216,10 @@ def test_stalled_source_fails_the_start(cluster, folders):
     job = Job(cluster, '1:2', lease=60)
     agent = job.host(0, folders.flag(0))
     holder = FakeHolder(job, b'bytes 400\n{"format": 1')
-    assert 'nothing came for 10 s' in holder.agent.hears('stop')['why']
-    holder.agent.tell('stopped', round=1, reserved_port=9)
-    assert not holder.agent.hears('job_result')['is_success']
-    holder.agent.tell('ack', is_success=False)
+    assert 'nothing came for 10 s' in holder.agent.receives('stop')['why']
+    holder.agent.send('stopped', round=1, reserved_port=9)
+    assert not holder.agent.receives('job_result')['is_success']
+    holder.agent.send('ack', is_success=False)
     holder.close()
     agent.ends(1)
     assert 'the snapshot of step 30 could not be fetched' in agent.err()
@@ -230,16 +230,16 @@ def test_corrupt_source_is_skipped(cluster, folders):
     job = Job(cluster, '1:2', lease=60)
     agent = job.host(0, folders.flag(0))
     holder = FakeHolder(job, b'bytes 7\nno JSON')
-    holder.agent.hears('stop')
-    holder.agent.tell('stopped', round=1, reserved_port=9,
+    holder.agent.receives('stop')
+    holder.agent.send('stopped', round=1, reserved_port=9,
                       snapshots=[{'step': 30, 'id': id_of(30)}])
-    assert holder.agent.hears('rank_assignment')['resume'] is None
+    assert holder.agent.receives('rank_assignment')['resume'] is None
     world = wait_for(lambda: [w for w in cluster.workers() if w.round == 2], 'a worker')
     assert RESUME not in world[0].env
-    holder.agent.tell('leave', why='a test is over')
+    holder.agent.send('leave', why='a test is over')
     holder.close()
     cluster.world(0)
-    cluster.say(0)
+    cluster.exit_workers(0)
     agent.ends(0)
 
 
@@ -254,7 +254,7 @@ def test_fetch_over_a_network(cluster, folders, net, kind):
     assert resumed(world) == [f'{folders[w.node]}/step-20' for w in world]
     for node in (1, 2):
         assert contents(folders[node] / 'step-20') == BIG
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in agents:
         agent.ends(0)
 
@@ -275,7 +275,7 @@ def test_others_continue_without_the_stopped_node(cluster, folders):
     second = cluster.world(0, after=first)
     assert resumed(second) == [f'{folders[0]}/step-50']
     assert second.restarts == [0]
-    cluster.say(0)
+    cluster.exit_workers(0)
     agents[0].ends(0)
     lines = agents[0].err().splitlines()
     assert len(lines) == 1 and 'was asked to stop' in lines[0], lines
@@ -301,7 +301,7 @@ def test_host_leaves_the_job_to_its_standby(cluster):
     agents[0].ends(75)
     second = cluster.world(1, after=first)
     assert second.restarts == [0]
-    cluster.say(0)
+    cluster.exit_workers(0)
     agents[1].ends(0)
 
 
@@ -319,12 +319,12 @@ def test_host_that_stays_for_its_standby_is_asked_again(cluster):
     agents = [job.host(0, **SAVES), job.agent(1, NODES_STUBBORN='1')]
     first = cluster.world(0, 1)
     agents[0].send(signal.SIGTERM)
-    agents[0].says('other agents still need the rendezvous')
+    agents[0].prints('other agents still need the rendezvous')
     agents[0].send(signal.SIGTERM)
-    cluster.say(75, first.of(1)[0])
+    cluster.exit_workers(75, first.of(1)[0])
     agents[0].ends(75)
     cluster.world(1, after=first)
-    cluster.say(0)
+    cluster.exit_workers(0)
     agents[1].ends(0)
 
 
@@ -345,8 +345,8 @@ def test_status_shows_draining_nodes(cluster):
     first = cluster.world(0, 1)
     agents[1].send(signal.SIGTERM)
     wait_for(lambda: 'draining' in [n['state'] for n in job.status()['nodes']], job.status)
-    cluster.say(75, 'node-1')
+    cluster.exit_workers(75, 'node-1')
     agents[1].ends(75)
     cluster.world(0, after=first)
-    cluster.say(0)
+    cluster.exit_workers(0)
     agents[0].ends(0)

@@ -65,9 +65,9 @@ def test_next_worker_gets_the_memory_of_a_killed_one(jobs):
     job = workers(jobs, code, flags=('--max-restarts=1',))
     assert job.done() == 0
     for rank in (0, 1):
-        said = job.wait_for_all(f'rank {rank}: (.*)', 4)
+        output = job.wait_for_all(f'rank {rank}: (.*)', 4)
         whole = ["kept 'state-of-0'", "kept 'state-of-1'"]
-        assert said == [whole[rank], *whole, 'local rank 2 keeps nothing in memory']
+        assert output == [whole[rank], *whole, 'local rank 2 keeps nothing in memory']
 
 
 def has_huge_pages_on_request():
@@ -79,8 +79,8 @@ def has_huge_pages_on_request():
 def test_memory_is_of_huge_pages_and_keeps_its_content(jobs):
     job = workers(jobs, 'exec $WORKER keep=before use-huge-pages kept', n=1)
     assert job.done() == 0
-    said = 'huge pages' if has_huge_pages_on_request() else 'no huge pages'
-    assert job.wait_for_all('rank 0: (.*)', 2) == [said, "kept 'before'"]
+    output = 'huge pages' if has_huge_pages_on_request() else 'no huge pages'
+    assert job.wait_for_all('rank 0: (.*)', 2) == [output, "kept 'before'"]
 
 
 def test_memory_is_released_when_the_job_ends(jobs):
@@ -114,8 +114,8 @@ def test_oversized_request_is_refused_with_the_reason_and_the_worker_uses_its_ow
 
 
 def test_without_an_agent_memory_is_the_processs_own(jobs):
-    words = ('keep=x', 'keep-bytes=100', 'kept-of=0', 'may-commit', 'told=3', 'can-save')
-    code, output = jobs.run(WORKER, *words)
+    args = ('keep=x', 'keep-bytes=100', 'kept-of=0', 'may-commit', 'snapshot=3', 'can-save')
+    code, output = jobs.run(WORKER, *args)
     assert (code, output.splitlines()) == (
         0,
         [
@@ -135,7 +135,7 @@ def test_the_same_in_c(jobs):
 
 
 def test_notice_reaches_the_other_workers(jobs):
-    code = '[ $R = 0 ] && exec $WORKER told=20 await-newest; exec $WORKER await-newest'
+    code = '[ $R = 0 ] && exec $WORKER snapshot=20 await-newest; exec $WORKER await-newest'
     job = workers(jobs, code)
     assert job.done() == 0
     assert sorted(job.out.splitlines()) == ['rank 0: newest 20', 'rank 1: newest 20']
@@ -145,20 +145,20 @@ def test_notice_reaches_the_other_workers(jobs):
 def test_unusable_snapshot_is_not_chosen_again(jobs, tmp_path, language):
     for step in (10, 20):
         make_snapshot(tmp_path / 'snapshots', step)
-    tell = '$WORKER fell-back=10'
+    command = '$WORKER fell-back=10'
     if language == 'python':
-        words = 'import cpprun_worker as w; w.report_resumed(10, "/step-10", fell_back=True)'
-        tell = f"PYTHONPATH={ROOT}/worker_sdk/python {sys.executable} -c '{words}'"
+        code = 'import cpprun_worker as w; w.report_resumed(10, "/step-10", fell_back=True)'
+        command = f"PYTHONPATH={ROOT}/worker_sdk/python {sys.executable} -c '{code}'"
     code = f"""
     echo $A: $CPPRUN_RESUME_FROM
-    [ $A = 0 ] && {{ {tell}; exit 1; }}
+    [ $A = 0 ] && {{ {command}; exit 1; }}
     exit 0
     """
     flags = ('--max-restarts=1', f'--snapshot-dir={tmp_path}/snapshots')
     job = workers(jobs, code, n=1, flags=flags)
     assert job.done() == 0
-    said = [line.rsplit('/', 1)[-1] for line in job.out.splitlines()]
-    assert said == ['step-20', 'step-10']
+    output = [line.rsplit('/', 1)[-1] for line in job.out.splitlines()]
+    assert output == ['step-20', 'step-10']
     assert 'the snapshot of step 20 could not be used, training goes on from step 10' in job.err
 
 
@@ -170,8 +170,8 @@ def test_commits_are_permitted_while_the_round_runs_and_not_after_a_stop(jobs):
     """
     job = workers(jobs, code)
     assert job.done(20) == 1
-    said = job.wait_for_all('rank 1: (may.*)', 2)
-    assert said == ['may commit', 'may not commit: this round is being stopped']
+    output = job.wait_for_all('rank 1: (may.*)', 2)
+    assert output == ['may commit', 'may not commit: this round is being stopped']
 
 
 def test_silent_agent_permits_no_commit(jobs):

@@ -83,7 +83,7 @@ def test_at_most_64_connections_begin_at_a_time(jobs):
     while job.process.poll() is None:
         try:
             os.close(os.open(gate, os.O_WRONLY | os.O_NONBLOCK))  # all readers see the end
-        except OSError:  # nobody reads it now
+        except OSError:  # it has no reader now
             pass
         poll(lambda: job.process.poll() is not None or children_of(job.process.pid))
     assert job.done() == 1 and started() == 70, job.output
@@ -100,7 +100,7 @@ def test_a_missing_ssh_is_named(jobs):
     assert job.err.count(': cannot start /nowhere/ssh: there is no such file') == 70, job.err
 
 
-@pytest.mark.parametrize('words, text', [
+@pytest.mark.parametrize('args, text', [
     (['--hosts=a,a'], 'host a is in the list twice'),
     (['--hosts=a:0'], '0 slots start no worker there'),
     (['--hostfile=/nowhere'], '--hostfile=/nowhere can\'t be read'),
@@ -108,8 +108,8 @@ def test_a_missing_ssh_is_named(jobs):
     (['--hosts=a', '--nnodes=2'], '--nnodes=2, but the list has 1 host'),
     (['--exclude=a'], 'needs the hosts: add --hosts=a:8,b:8'),
 ])
-def test_wrong_lists_end_at_once(jobs, words, text):
-    job = jobs.cpprun(*words, 'train.py')
+def test_wrong_lists_end_at_once(jobs, args, text):
+    job = jobs.cpprun(*args, 'train.py')
     assert job.done() == 1 and text in job.err and job.err.startswith('error: '), job.err
 
 

@@ -44,13 +44,13 @@ def end_stall(cluster, mount):
 def fails_and_restarts(cluster, first, node):
     """The node's worker fails once; then all end well."""
     (worker,) = first.of(node)
-    cluster.say(5, worker)
+    cluster.exit_workers(5, worker)
     second = cluster.world(0, 1, after=first, seconds=TAKES_S)
     assert second.round == first.round + 1, 'no round was lost'
     assert second.restarts == [1]
     time.sleep(LEASE_S)  # a lease that ends would end the round
-    assert all(w.alive() for w in second), [a.story() for a in cluster.agents]
-    cluster.say(0)
+    assert all(w.alive() for w in second), [a.describe() for a in cluster.agents]
+    cluster.exit_workers(0)
     for agent in cluster.agents:
         agent.ends(0, TAKES_S)
         for text in ('has not answered in time', 'nothing was heard', 'is silent'):
@@ -67,9 +67,9 @@ def test_log_folder_that_stalls(cluster, mount, node):
     first = cluster.world(0, 1)
     stall(folder)
     fails_and_restarts(cluster, first, node)
-    said = cluster.agents[node].err()
-    assert said.count('its file system does not answer; this round') == 1
-    assert said.count('events are missing in') == 1
+    output = cluster.agents[node].err()
+    assert output.count('its file system does not answer; this round') == 1
+    assert output.count('events are missing in') == 1
 
 
 def program_on(folder):
@@ -88,8 +88,8 @@ def test_program_that_stalls(cluster, mount, node):
     first = cluster.world(0, 1)
     stall(folder)
     fails_and_restarts(cluster, first, node)
-    said = cluster.agents[node].err()
-    assert said.count(f'the file system of {folder}/shell does not answer') == 1
+    output = cluster.agents[node].err()
+    assert output.count(f'the file system of {folder}/shell does not answer') == 1
 
 
 @pytest.mark.parametrize('signals', [[signal.SIGTERM], [signal.SIGINT, signal.SIGINT]],
@@ -100,8 +100,8 @@ def test_stop_while_the_program_stalls(cluster, mount, signals):
     agent = Job(cluster, 1, restarts=1).host(0, program=program_on(folder))
     (worker,) = cluster.world(0)
     stall(folder)
-    cluster.say(5, worker)
-    agent.says(f'the file system of {folder}/shell does not answer')
+    cluster.exit_workers(5, worker)
+    agent.prints(f'the file system of {folder}/shell does not answer')
     for number in signals:
         agent.send(number)
     agent.ends(69, TAKES_S)
@@ -127,20 +127,20 @@ def test_each_operation_in_each_state(cluster, mount, operation, state):
     if state == 'running':  # the workers stop and start again, and then end
         stall(folder, operation)
     (worker,) = first.of(1)
-    cluster.say(5, worker)
+    cluster.exit_workers(5, worker)
     second = cluster.world(0, 1, after=first, seconds=TAKES_S)
     assert second.round == first.round + 1, 'no round was lost'
     time.sleep(LEASE_S)  # a lease that ends would end the round
-    assert all(w.alive() for w in second), [a.story() for a in cluster.agents]
+    assert all(w.alive() for w in second), [a.describe() for a in cluster.agents]
     if state == 'ending':
         stall(folder, operation)
-    cluster.say(0)
+    cluster.exit_workers(0)
     host.ends(0, TAKES_S)
     other.ends(0, TAKES_S)
     (folder.parent / 'behind.slow').unlink()
-    said = (folder.parent / 'behind/agent.err').read_text()
+    output = (folder.parent / 'behind/agent.err').read_text()
     for text in ('has not answered in time', 'nothing was heard', 'is silent'):
-        assert text not in host.err() + said
+        assert text not in host.err() + output
 
 
 def test_stderr_that_stalls(cluster, mount):
@@ -154,7 +154,7 @@ def test_stderr_that_stalls(cluster, mount):
     first = cluster.world(0, 1)
     stall(folder)
     (worker,) = first.of(1)
-    cluster.say(5, worker)
+    cluster.exit_workers(5, worker)
     host.ends(1, TAKES_S)
     assert 'exited with code 5' in host.err()
     assert 'nothing was heard' not in host.err()

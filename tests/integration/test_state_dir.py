@@ -1,4 +1,4 @@
-"""--state-dir: what a job that is submitted again goes on from, and folders that are of no use."""
+"""--state-dir: how a job that is submitted again continues, and folders that are of no use."""
 
 import json
 import os
@@ -26,7 +26,7 @@ class Submissions:
     def submit(self, code, *flags, nodes='1', port=None, n=1, **options):
         self.number += 1
         self.port = port or free_port()
-        words = (
+        args = (
             f'--nnodes={nodes}',
             f'--nproc-per-node={n}',
             '--rdzv-backend=c10d',
@@ -35,7 +35,7 @@ class Submissions:
             f'--state-dir={self.state}',
             f'--log-dir={self.jobs.folder}/{self.logs}',
         )
-        return self.jobs.cpprun(*words, *flags, self.jobs.py(TRAIN + code), **options)
+        return self.jobs.cpprun(*args, *flags, self.jobs.py(TRAIN + code), **options)
 
     @property
     def logs(self):
@@ -71,7 +71,7 @@ time.sleep(600)
 """
 
 
-def test_goodput_goes_on_over_three_submissions(jobs, again):
+def test_goodput_continues_over_three_submissions(jobs, again):
     """The first one trains to step 20 and saves step 10; the others resume from there."""
     first = again.submit("train(20, first=1)\nopen(MARKS + '/saved', 'w').write('10')\nsys.exit(3)")
     assert first.done() == 1

@@ -10,7 +10,7 @@ import os
 open(os.environ['MARKS'] + '/up-' + os.environ['RANK'], 'w').write('x')
 while True:
     for _ in range(100_000): pass
-    print('a line that says nothing')
+    print('a line without a meaning')
 """
 
 

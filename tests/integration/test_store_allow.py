@@ -26,7 +26,7 @@ def use(hosts, host, to, port, own=''):
 
 
 def end(cluster):
-    cluster.say(0)
+    cluster.exit_workers(0)
     for agent in cluster.agents:
         agent.ends(0)
 
@@ -36,9 +36,9 @@ def end(cluster):
 def test_clients_from_other_addresses(cluster, net, allow, static):
     hosts = net(3, 'two')
     job = Job(cluster, 2, host=hosts.addr(0), net=hosts, static=static)
-    words = ('--worker-store=agent', f'--store-allow={allow}')
+    args = ('--worker-store=agent', f'--store-allow={allow}')
     for node in (0, 1):
-        job.agent(node, *words)
+        job.agent(node, *args)
     world = cluster.world(0, 1)
     address, port = world.master
     assert address == hosts.addr(0)
@@ -46,7 +46,7 @@ def test_clients_from_other_addresses(cluster, net, allow, static):
     assert use(hosts, 0, address, port) == ADMITTED
     assert use(hosts, 1, address, port) == ADMITTED
     assert use(hosts, 2, address, port) == (REFUSED if allow == 'members' else ADMITTED)
-    agent.says(f'a client from {hosts.addr(2)}, an address of no node of the job')
+    agent.prints(f'a client from {hosts.addr(2)}, an address of no node of the job')
     assert hosts.addr(1) not in agent.err()
     assert agent.err().count('an address of no node') == 1, agent.err()
     assert 'no store is served' not in agent.err()
@@ -73,11 +73,11 @@ def test_spares_do_not_count(cluster, net):
     """Any program that reaches the port can register as a spare."""
     hosts = net(3)
     job = Job(cluster, '1:2', host=hosts.addr(0), net=hosts, last_call_timeout=1)
-    words = ('--worker-store=agent', '--store-allow=members')
+    args = ('--worker-store=agent', '--store-allow=members')
     for node in (0, 1):
-        job.agent(node, *words)
+        job.agent(node, *args)
     world = cluster.world(0, 1)
-    spare = job.agent(2, *words, LOGLEVEL='INFO')
-    spare.says('spare')
+    spare = job.agent(2, *args, LOGLEVEL='INFO')
+    spare.prints('spare')
     assert use(hosts, 2, *world.master) == REFUSED
     end(cluster)

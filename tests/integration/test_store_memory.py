@@ -191,8 +191,8 @@ def test_memory_budget_closes_the_client_that_exceeds_it(serve):
     with contextlib.suppress(OSError):
         second.socket.sendall(SET + key + text(b'v' * (20 * MIB)))
     assert is_closed(second)
-    said = serving.running.wait_for('dropped the connection from 127.0.0.2.*')[0]
-    assert "with key 'a key'" in said, said
+    message = serving.running.wait_for('dropped the connection from 127.0.0.2.*')[0]
+    assert "with key 'a key'" in message, message
     assert first.ask(DELETE + key, 8) == struct.pack('<q', 1)
     third = serving.client()
     third.socket.sendall(SET + key + text(b'v' * (20 * MIB)))
@@ -202,13 +202,13 @@ def test_memory_budget_closes_the_client_that_exceeds_it(serve):
 def test_peers_do_not_fill_the_log(serve):
     serving = serve(env={'LOGLEVEL': 'INFO'})
     for number in range(300):
-        with socket.socket() as stranger:
-            stranger.bind((f'127.0.1.{1 + number % 200}', 0))
-            stranger.connect(('127.0.0.1', serving.port))
-            stranger.sendall(b'\xff\xffnonsense')
-            stranger.settimeout(20)
+        with socket.socket() as client:
+            client.bind((f'127.0.1.{1 + number % 200}', 0))
+            client.connect(('127.0.0.1', serving.port))
+            client.sendall(b'\xff\xffnonsense')
+            client.settimeout(20)
             with contextlib.suppress(ConnectionResetError):
-                assert stranger.recv(1) == b''
+                assert client.recv(1) == b''
     serving.client().ping()
     lines = serving.running.output.count('speaks none of our protocols')
     assert 1 <= lines <= 64
@@ -220,6 +220,6 @@ def test_descriptor_shortage_names_the_needed_number(serve):
     with contextlib.suppress(OSError, AssertionError):
         for _ in range(100):
             serving.client()
-    said = serving.running.wait_for(r'out of file descriptors \(limit 64\).*')[0]
-    assert 'ulimit -Hn 60000' in said and 'LimitNOFILE=60000' in said
+    message = serving.running.wait_for(r'out of file descriptors \(limit 64\).*')[0]
+    assert 'ulimit -Hn 60000' in message and 'LimitNOFILE=60000' in message
     first.ping()

@@ -66,9 +66,9 @@ for number in range(6):
         time.sleep(1.1)  # it reads torch's data once a second
     w.heartbeat(number)
 from cpprun_worker import _agent
-words = w._own_agent()._int64s
-assert words[_agent.COMPUTE_STEPS] >= 1 and words[_agent.COMPUTE_NS] > 0
-print('told')
+page = w._own_agent()._int64s
+assert page[_agent.COMPUTE_STEPS] >= 1 and page[_agent.COMPUTE_NS] > 0
+print('reported')
 """
 
 
@@ -94,7 +94,7 @@ def test_a_slow_rank_is_named_by_its_compute_time(jobs, tmp_path):
     assert 'slow: rank 2 on ' in shown and 'slow: rank 2 on ' in job.err
 
 
-def test_ranks_that_tell_no_compute_time_are_not_judged(jobs, tmp_path):
+def test_ranks_that_report_no_compute_time_are_not_judged(jobs, tmp_path):
     logs = tmp_path / 'logs'
     code = TRAIN.replace('this.compute_done()', 'pass') + 'w.heartbeat(number + 1)\n'
     job = jobs.cpprun(
@@ -144,4 +144,4 @@ def test_compute_times_of_a_data_parallel_model_come_from_torch(jobs):
     environment = {'PYTHON_EXEC': PYTHON}
     job = jobs.cpprun('--standalone', '--nproc-per-node=2', path, env=environment)
     assert job.done(300) == 0
-    assert job.out.count('told') == 2
+    assert job.out.count('reported') == 2

@@ -1,5 +1,5 @@
-"""Strangers at the rendezvous port before a job begins: they lead no agent astray, end no job, and
-a foreign page reads nothing."""
+"""Foreign clients at the rendezvous port before a job begins: they redirect no agent, end no job,
+and a foreign page reads nothing."""
 
 import http.client
 import socket
@@ -20,37 +20,37 @@ def built():
 
 
 def both_run(cluster, job):
-    """Two agents form their round and succeed, whatever strangers have said before."""
+    """Two agents form their round and succeed, whatever other clients have sent before."""
     for _ in range(2):
         job.agent(len(cluster.agents))
     world = cluster.world(0, 1)
     assert all(worker.alive() for worker in world)
-    cluster.say(0)
+    cluster.exit_workers(0)
     [agent.ends(0) for agent in cluster.agents]
 
 
 def announces(job, **more):
-    stranger = FakeAgent(job.port, job.run_id, 'key of a stranger')
-    stranger.tell('announce_leader', **{**ELSEWHERE, **more})
-    return stranger
+    foreign = FakeAgent(job.port, job.run_id, 'key of another')
+    foreign.send('announce_leader', **{**ELSEWHERE, **more})
+    return foreign
 
 
 @pytest.mark.parametrize('mac', ['', '0' * 64])
-def test_stranger_announces_no_leader_before_the_job_begins(cluster, mac):
+def test_foreign_client_announces_no_leader_before_the_job_begins(cluster, mac):
     job = Job(cluster, 2)
     job.serve()
-    stranger = announces(job, mac=mac)
-    assert 'no node of job' in stranger.hears('refused')['why']
-    assert stranger.is_closed()
+    foreign = announces(job, mac=mac)
+    assert 'no node of job' in foreign.receives('refused')['why']
+    assert foreign.is_closed()
     both_run(cluster, job)
 
 
-def test_stranger_reports_no_outcome(cluster):
+def test_foreign_client_reports_no_outcome(cluster):
     job = Job(cluster, 2, lease=2)
     job.serve()
     spare = FakeAgent(job.port, job.run_id, 'key of a spare')
     spare.register(job_result=OUTCOME)
-    assert 'make no sense' in spare.hears('refused')['why']
+    assert 'make no sense' in spare.receives('refused')['why']
     member = FakeAgent(job.port, job.run_id, 'key of a member')
     round_of_its_own = {'term': 7, 'round': 3, 'group_size': 2, 'world_size': 2, 'job_key': 'x'}
     member.register(term=7, round=3, reported_phase=3, job_result=OUTCOME,
@@ -73,8 +73,8 @@ def test_nodes_that_fall_silent_do_not_fill_the_log(cluster):
         silent[-1].register((200, 200), job_spec=lease)
     for one in silent:
         assert one.is_closed(), 'its lease has ended'
-    said = (cluster.tmp / 'log').read_text()
-    assert 1 <= said.count('nothing was heard from silent-') <= 64, said
+    log = (cluster.tmp / 'log').read_text()
+    assert 1 <= log.count('nothing was heard from silent-') <= 64, log
 
 
 # ---------------------------------------------------------------- HTTP
@@ -111,5 +111,5 @@ def test_users_name_further_hosts(cluster):
     for host in ('train.example', 'dash.example:80', 'DASH.example.'):
         assert status_by(job.port, host)[0] == 200
     assert status_by(job.port, 'other.example')[0] == 421
-    cluster.say(0)
+    cluster.exit_workers(0)
     cluster.agents[0].ends(0)

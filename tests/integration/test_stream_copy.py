@@ -60,11 +60,11 @@ def processor_folds():
 
 def test_the_library_copies_exactly_and_knows_the_crc32():
     code = f'print(json.dumps([[s, at, copied(s, at)] for s in {SIZES} for at in (0, 64, 1)]))'
-    rows, said = run(code, CPPRUN_COPY_LIBRARY=str(COPY_LIBRARY))
+    rows, err = run(code, CPPRUN_COPY_LIBRARY=str(COPY_LIBRARY))
     for size, at, crc in rows:
         is_known = processor_folds() and size >= 4096 and at % 64 == 0
         assert (crc is not None) == is_known, (size, at)
-    assert len(rows) == 3 * len(SIZES) and not said
+    assert len(rows) == 3 * len(SIZES) and not err
 
 
 @pytest.mark.parametrize('library', [None, ''])
@@ -77,8 +77,8 @@ def test_without_the_library_torch_copies(library):
 def test_with_several_threads_torch_copies_what_is_large():
     sizes = [65536, 2 << 20]
     code = f'torch.set_num_threads(2)\nprint(json.dumps([copied(size) for size in {sizes}]))'
-    (small, large), said = run(code, CPPRUN_COPY_LIBRARY=str(COPY_LIBRARY))
-    assert (small is not None, large, said) == (processor_folds(), None, '')
+    (small, large), err = run(code, CPPRUN_COPY_LIBRARY=str(COPY_LIBRARY))
+    assert (small is not None, large, err) == (processor_folds(), None, '')
 
 
 def test_parts_of_several_storages_are_copied_at_once():
@@ -100,21 +100,21 @@ for (storage, _, size, place), crc in zip(parts, crcs, strict=True):
     assert crc is None or crc == zlib.crc32(storage.tensor.numpy().tobytes()), size
 print(json.dumps([len(parts), [crc is not None for crc in crcs]]))
 """
-    (count, is_known), said = run(code, CPPRUN_COPY_LIBRARY=str(COPY_LIBRARY))
+    (count, is_known), err = run(code, CPPRUN_COPY_LIBRARY=str(COPY_LIBRARY))
     folds = processor_folds()
     # A tensor without elements has no part that matters, but a place among the storages.
-    assert (count, is_known, said) == (6, [False, folds, False, folds, folds, False], '')
+    assert (count, is_known, err) == (6, [False, folds, False, folds, folds, False], '')
 
 
 def test_a_library_that_cannot_be_loaded_is_reported_once(tmp_path):
     (tmp_path / 'text.so').write_text('text')
     for path in (tmp_path / 'text.so', tmp_path / 'missing.so'):
-        shown, said = run(
+        shown, err = run(
             'print(json.dumps([copied(300_000), copied(5)]))', CPPRUN_COPY_LIBRARY=str(path)
         )
         assert shown == [None, None]
-        assert said.count('cpprun: saves copy more slowly, by torch: ') == 1
-        assert str(path) in said and said.count('\n') == 1
+        assert err.count('cpprun: saves copy more slowly, by torch: ') == 1
+        assert str(path) in err and err.count('\n') == 1
 
 
 def test_the_library_needs_only_an_old_libc():

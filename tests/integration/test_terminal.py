@@ -11,7 +11,7 @@ from terminal import Terminal, set_size
 
 TELL = """
 import os, signal, sys, time
-def tell(text):
+def show(text):
     os.write(1, (text + '\\n').encode())
 """
 
@@ -20,8 +20,8 @@ def tell(text):
 def screen(jobs):
     opened = []
 
-    def start(*words, mode=('--standalone',), **options):
-        command = [str(word) for word in (BIN / 'cpprun', *mode, *words)]
+    def start(*args, mode=('--standalone',), **options):
+        command = [str(arg) for arg in (BIN / 'cpprun', *mode, *args)]
         opened.append(Terminal(command, env={**jobs.env(), 'TERM': 'xterm'}, **options))
         return opened[-1]
 
@@ -35,7 +35,7 @@ def two(jobs, code, *flags):
 
 
 def test_workers_see_a_terminal_of_its_size(jobs, screen):
-    code = 'tell(f"{os.isatty(1)} {os.isatty(2)} {os.get_terminal_size(1)}")'
+    code = 'show(f"{os.isatty(1)} {os.isatty(2)} {os.get_terminal_size(1)}")'
     job = screen(*two(jobs, code))
     assert job.done() == 0
     assert job.shown.count(b'True True os.terminal_size(columns=111, lines=33)\r\n') == 2
@@ -43,7 +43,7 @@ def test_workers_see_a_terminal_of_its_size(jobs, screen):
 
 def test_logs_have_the_bytes_as_written(jobs, screen):
     logs = jobs.folder / 'logs'
-    job = screen(*two(jobs, 'tell("one"); tell("two")', '--tee=1', f'--log-dir={logs}'))
+    job = screen(*two(jobs, 'show("one"); show("two")', '--tee=1', f'--log-dir={logs}'))
     assert job.done() == 0
     for path in logs.glob('*/attempt_0/*/stdout.log'):
         assert path.read_bytes() == b'one\ntwo\n'
@@ -52,7 +52,7 @@ def test_logs_have_the_bytes_as_written(jobs, screen):
 
 def test_each_stream_separately(jobs, screen):
     with open(jobs.folder / 'err', 'wb') as errors:
-        job = screen(*two(jobs, 'tell(f"{os.isatty(1)} {os.isatty(2)}")'), stderr=errors)
+        job = screen(*two(jobs, 'show(f"{os.isatty(1)} {os.isatty(2)}")'), stderr=errors)
         assert job.done() == 0
     assert job.shown.count(b'True False') == 2
 
@@ -60,10 +60,10 @@ def test_each_stream_separately(jobs, screen):
 def test_resize_reaches_the_workers(jobs, screen):
     code = """
 def on_resize(*_):
-    tell(f'now {os.get_terminal_size(1)}')
+    show(f'now {os.get_terminal_size(1)}')
     sys.exit(0)
 signal.signal(signal.SIGWINCH, on_resize)
-tell('ready')
+show('ready')
 time.sleep(60)
 """
     job = screen(*two(jobs, code))
@@ -82,7 +82,7 @@ for percent in range(0, 101, 50):
     os.write(1, f'\\r {percent}%'.encode())
 while not os.path.exists(os.environ['MARKS'] + '/seen'):
     time.sleep(0.01)
-tell('')
+show('')
 """
     job = screen(*two(jobs, code))
     job.wait_for(b'\r 0%\r 50%\r 100%')
@@ -98,7 +98,7 @@ for percent in range(0, 101, 5):
     time.sleep(0.03 if rank == '0' else 0.2)  # without and with time to show each state by itself
 while not os.path.exists(os.environ['MARKS'] + '/seen'):
     time.sleep(0.01)
-tell('')
+show('')
 """
     job = screen('-q', *two(jobs, code))
     job.wait_for(b' rank 0 100%')
@@ -135,8 +135,8 @@ sys.exit('\\nModuleNotFoundError: x')
 
 
 def test_all_output_is_read_before_the_end(jobs, screen):
-    job = screen(*two(jobs, 'os.write(1, b"x" * 79 + b"\\n") and [tell("y" * 79)] * 1; '
-                            '[tell("z" * 79) for _ in range(2000)]'))
+    job = screen(*two(jobs, 'os.write(1, b"x" * 79 + b"\\n") and [show("y" * 79)] * 1; '
+                            '[show("z" * 79) for _ in range(2000)]'))
     assert job.done() == 0
     assert job.shown.count(b'z' * 79 + b'\r\n') == 4000
 
@@ -181,11 +181,11 @@ def test_failure_on_a_terminal_has_colours_and_one_block(jobs, screen):
 
 @pytest.mark.skipif(not shutil.which('tmux'), reason='tmux is not installed')
 def test_under_tmux(jobs):
-    (program, script) = jobs.py(TELL + 'tell(f"{os.isatty(1)} {os.get_terminal_size(1).columns}")')
+    (program, script) = jobs.py(TELL + 'show(f"{os.isatty(1)} {os.get_terminal_size(1).columns}")')
     socket = jobs.folder / 'tmux'
     out = jobs.marks / 'done'
-    words = f'--standalone --nproc-per-node=2 {program} {script}'
-    command = f'{BIN}/cpprun {words}; echo $? >{out}; cat'
+    args = f'--standalone --nproc-per-node=2 {program} {script}'
+    command = f'{BIN}/cpprun {args}; echo $? >{out}; cat'
     tmux = ['tmux', '-S', str(socket), '-f', '/dev/null']
     subprocess.run(
         [*tmux, 'new-session', '-d', '-x', '90', '-y', '20', command], env=jobs.env(), check=True,

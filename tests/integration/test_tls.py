@@ -40,7 +40,7 @@ def secret(cluster):
 
 
 def finish(cluster, *agents):
-    cluster.say(0)
+    cluster.exit_workers(0)
     [agent.ends(0) for agent in agents or cluster.agents]
 
 
@@ -157,22 +157,22 @@ def test_elected_coordinator_with_the_secret(cluster, secret, make_etcd):  # noq
 # ---------------------------------------------------------------- one side has another secret
 
 
-def test_another_secret_is_refused_and_said_on_both_sides(cluster, secret):
+def test_another_secret_is_refused_and_reported_on_both_sides(cluster, secret):
     job = Job(cluster, '1:2', last_call_timeout=3)
     host = job.host(0, secret)
     other = job.agent(1, f'--secret-file={write_secret(cluster.tmp / "other", "x" * 32)}',
                       conf={'join_timeout': 2, 'is_host': 0})
-    other.ends(1).says('it has another secret')
-    host.says('refused the TLS connection from 127.0.0.1: it has another secret')
+    other.ends(1).prints('it has another secret')
+    host.prints('refused the TLS connection from 127.0.0.1: it has another secret')
     cluster.world(0)
     finish(cluster, host)
 
 
-def test_agent_without_the_secret_is_told_what_to_do(cluster, secret):
+def test_agent_without_the_secret_prints_what_to_do(cluster, secret):
     job = Job(cluster, '1:2', last_call_timeout=3)
     host = job.host(0, secret)
-    job.agent(1, conf={'is_host': 0}).ends(1).says('--secret-file')
-    host.says('it speaks without TLS')
+    job.agent(1, conf={'is_host': 0}).ends(1).prints('--secret-file')
+    host.prints('it speaks without TLS')
     cluster.world(0)
     finish(cluster, host)
 
@@ -181,8 +181,8 @@ def test_agent_with_a_secret_never_falls_back(cluster, secret):
     job = Job(cluster, '1:2', last_call_timeout=3)
     host = job.host(0)
     other = job.agent(1, secret, conf={'join_timeout': 2, 'is_host': 0})
-    other.ends(1).says('it may have no secret, or be an older cpprun')
-    host.says('give all agents the same --secret-file')
+    other.ends(1).prints('it may have no secret, or be an older cpprun')
+    host.prints('give all agents the same --secret-file')
     cluster.world(0)
     finish(cluster, host)
 
@@ -191,10 +191,10 @@ def test_agent_with_a_secret_never_falls_back(cluster, secret):
 def test_agent_with_a_secret_sends_other_servers_nothing_plain(cluster, secret, text):
     job = Job(cluster, 2)
     server = Listener(job.port, text)
-    job.agent(0, secret, conf={'join_timeout': 2, 'is_host': 0}).ends(1).says('no TLS')
+    job.agent(0, secret, conf={'join_timeout': 2, 'is_host': 0}).ends(1).prints('no TLS')
     server.close()
-    assert server.heard.startswith(b'\x16\x03')
-    assert b'CPRN' not in server.heard and b'hello' not in server.heard
+    assert server.received.startswith(b'\x16\x03')
+    assert b'CPRN' not in server.received and b'hello' not in server.received
 
 
 def test_server_with_a_certificate_alone_is_refused(cluster, secret):
@@ -208,27 +208,27 @@ def test_server_with_a_certificate_alone_is_refused(cluster, secret):
     cluster.servers.append(server)
     wait_for(job.is_open, 'openssl s_server')
     agent = job.agent(0, secret, conf={'join_timeout': 2, 'is_host': 0}).ends(1)
-    agent.says('its certificate is not trusted')
+    agent.prints('its certificate is not trusted')
     server.kill()
     assert server.stdout.read() == b'', 'the agent spoke to it'
 
 
-# ---------------------------------------------------------------- strangers at a coordinator
+# ---------------------------------------------------------------- foreign clients at a coordinator
 
 
 def test_openssl_with_the_derived_key_is_a_member(cluster, secret):
-    """The key is what docs/protocol.md says, also for another implementation of TLS."""
+    """The key is that of docs/protocol.md, also for another implementation of TLS."""
     job = Job(cluster, 2)
     job.serve(secret)
     peer = OpenSslClient.with_psk(job.port, psk_of(SECRET, 'coordinator', job.run_id),
                                   identity_of('coordinator', job.run_id))
-    peer.say_hello({**hello_of(job.run_id), 'protocol': 999})
-    assert 'protocol' in peer.hears('refused')['why']
+    peer.send_hello({**hello_of(job.run_id), 'protocol': 999})
+    assert 'protocol' in peer.receives('refused')['why']
     peer.end()
 
 
 @pytest.mark.parametrize('why', ['identity', 'role', 'key', 'no key', 'TLS 1.2'])
-def test_strangers_are_refused(cluster, secret, why):
+def test_foreign_clients_are_refused(cluster, secret, why):
     job = Job(cluster, 2)
     job.serve(secret)
     key = psk_of(SECRET, 'coordinator', job.run_id)
@@ -246,12 +246,12 @@ def test_strangers_are_refused(cluster, secret, why):
     assert job.status() == {}
 
 
-def test_plain_stranger_gets_a_reason_and_nothing_else(cluster, secret):
+def test_plain_client_gets_a_reason_and_nothing_else(cluster, secret):
     job = Job(cluster, 2)
     job.serve(secret)
-    stranger = FakeAgent(job.port, job.run_id)
-    assert 'TLS alone' in stranger.hears('refused')['why']
-    assert stranger.is_closed()
+    plain = FakeAgent(job.port, job.run_id)
+    assert 'TLS alone' in plain.receives('refused')['why']
+    assert plain.is_closed()
     assert job.status() == {}
 
 
@@ -316,7 +316,7 @@ def test_operators_need_the_secret_too(cluster, secret):
     finish(cluster)
 
 
-def test_operator_with_a_secret_is_told_of_a_job_without(cluster):
+def test_operator_with_a_secret_gets_an_error_from_a_job_without(cluster):
     job = Job(cluster, 1)
     job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
     cluster.world(0)
@@ -351,7 +351,7 @@ def test_without_openssl_there_is_no_plain_connection(cluster, secret):
     agent = job.agent(0, secret, **without_libssl(cluster.tmp / 'none')).ends(1)
     assert 'libssl3' in agent.err()
     server.close()
-    assert server.heard == b''
+    assert server.received == b''
 
 
 def test_one_node_needs_no_openssl(cluster, secret):

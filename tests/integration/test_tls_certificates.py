@@ -12,7 +12,7 @@ def authority(cluster):
 
 
 def finish(cluster, *agents):
-    cluster.say(0)
+    cluster.exit_workers(0)
     [agent.ends(0) for agent in agents or cluster.agents]
 
 
@@ -25,12 +25,12 @@ def test_members_of_one_ca_form_a_job(cluster, authority):
 
 
 def refused(cluster, authority, other, here, there):
-    """An agent with the options `other` does not join, and both sides say why."""
+    """An agent with the options `other` does not join, and both sides report the reason."""
     job = Job(cluster, '1:2', last_call_timeout=3)
     host = job.host(0, *authority.member('one'))
     agent = job.agent(1, *other, conf={'join_timeout': 3, 'is_host': 0})
-    agent.ends(1).says(here)
-    host.says(there)
+    agent.ends(1).prints(here)
+    host.prints(there)
     cluster.world(0)
     finish(cluster, host)
 
@@ -47,14 +47,14 @@ def test_certificates_out_of_their_time_are_refused(cluster, authority, times, t
 def test_coordinator_with_an_expired_certificate_is_refused(cluster, authority):
     job = Job(cluster, '1:2', last_call_timeout=3)
     job.host(0, *authority.member('late', ends='20210101000000Z'),
-             conf={'join_timeout': 4}).says('certificate has expired')
+             conf={'join_timeout': 4}).prints('certificate has expired')
     agent = job.agent(1, *authority.member('one'), conf={'join_timeout': 3, 'is_host': 0})
-    agent.ends(1).says("certificate has expired by this machine's clock")
+    agent.ends(1).prints("certificate has expired by this machine's clock")
     cluster.agents[0].ends(1)
 
 
 def test_another_ca_is_refused(cluster, authority):
-    other = Authority(cluster.tmp / 'other').member('stranger')
+    other = Authority(cluster.tmp / 'other').member('foreign')
     refused(cluster, authority, other, 'its certificate is not trusted',
             'refused the TLS connection')
 

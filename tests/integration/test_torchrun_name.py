@@ -21,8 +21,8 @@ def home(tmp_path):
     return tmp_path
 
 
-def install(home, *words):
-    command = [home / 'cpprunctl', 'install-as', 'torchrun', *words]
+def install(home, *args):
+    command = [home / 'cpprunctl', 'install-as', 'torchrun', *args]
     return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
 
 
@@ -39,8 +39,8 @@ def test_link_is_made_again_and_removed(home):
 
 def test_file_of_another_package_stays(home):
     (home / 'torchrun').write_text('#!/bin/sh\n')
-    for words in ((), ('--undo',)):
-        refused = install(home, *words)
+    for args in ((), ('--undo',)):
+        refused = install(home, *args)
         assert refused.returncode == 1 and refused.stderr.startswith('error: '), refused.stderr
     assert (home / 'torchrun').read_text() == '#!/bin/sh\n'
     other = home / 'other'
@@ -55,9 +55,9 @@ def test_other_names_are_refused(home):
     assert done.returncode == 2 and 'torchrun' in done.stderr
 
 
-def torchrun(jobs, home, *words):
+def torchrun(jobs, home, *args):
     assert install(home).returncode == 0
-    return jobs.start(home / 'torchrun', *words, is_split=True)
+    return jobs.start(home / 'torchrun', *args, is_split=True)
 
 
 def test_torchruns_block_alone_is_printed(jobs, home):

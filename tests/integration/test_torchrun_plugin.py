@@ -72,7 +72,7 @@ class Torchruns:
         server = self.jobs.start(CTL, 'serve', '--listen', place, is_split=True)
         server.wait_for('serving on')
 
-    def start(self, *words, nnodes='2', conf='connect_timeout=120', restarts=0):
+    def start(self, *args, nnodes='2', conf='connect_timeout=120', restarts=0):
         return self.jobs.start(
             PYTHON,
             '-m',
@@ -85,7 +85,7 @@ class Torchruns:
             f'--rdzv-conf={conf}',
             f'--max-restarts={restarts}',
             self.script,
-            *words,
+            *args,
             env={'PYTHONPATH': str(self.site), 'OMP_NUM_THREADS': '1', 'TMPDIR': '/tmp'},
         )
 
@@ -119,7 +119,7 @@ def test_a_failed_worker_is_restarted_on_both_nodes(torchruns):
     assert len(weights) == 2 and weights[0] == weights[1]
 
 
-def test_the_job_goes_on_without_an_agent_that_leaves(torchruns):
+def test_the_job_continues_without_an_agent_that_leaves(torchruns):
     torchruns.serve()
     (torchruns.jobs.marks / 'hold').touch()
     agents = [torchruns.start(nnodes='1:2', restarts=3) for _ in range(2)]

@@ -35,10 +35,10 @@ class Tracer:
         pipes = {'stdin': subprocess.PIPE, 'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE}
         self.process = subprocess.Popen([sys.executable, script, str(pid)], text=True, **pipes)
         self.pid = self.process.pid
-        if self.said() != 'seized':
+        if self.state() != 'seized':
             pytest.skip(f'no process can be traced here: {self.process.stderr.read()}')
 
-    def said(self):
+    def state(self):
         return self.process.stdout.readline().strip()
 
     def let_go(self):
@@ -89,19 +89,19 @@ def test_worker_held_by_a_tracer(jobs, held):
 
 def test_no_worker_is_started_beside_it(jobs, held):
     code = UP + 'while [ "$RANK" = 1 ] || [ ! -e "$MARKS/fail" ]; do sleep 0.1; done; exit 3'
-    words = ('--nproc-per-node=2', '--max-restarts=3', '--shutdown-timeout=1')
-    running = jobs.cpprun(*words, jobs.sh(code))
+    args = ('--nproc-per-node=2', '--max-restarts=3', '--shutdown-timeout=1')
+    running = jobs.cpprun(*args, jobs.sh(code))
     _, pid = jobs.numbers(['up0', 'up1'])
     held(pid)
     (jobs.marks / 'fail').touch()
     expect_unusable(running, pid, 1)
     assert jobs.mark('starts').count('x') == 2
-    assert 'exited with code 3' in running.err, 'what failed is said as well'
+    assert 'exited with code 3' in running.err, 'the failure is reported as well'
 
 
 def test_second_signal_does_not_wait(jobs, held):
-    words = ('--nproc-per-node=1', '--shutdown-timeout=600')
-    running = jobs.cpprun(*words, jobs.sh('trap "echo got" INT\ntrap "" TERM\n' + FOR_EVER))
+    args = ('--nproc-per-node=1', '--shutdown-timeout=600')
+    running = jobs.cpprun(*args, jobs.sh('trap "echo got" INT\ntrap "" TERM\n' + FOR_EVER))
     (pid,) = jobs.numbers(['up0'])
     held(pid)
     running.send(signal.SIGINT)
@@ -134,10 +134,10 @@ ROUNDS = 'echo $$ >"$MARKS/up$NODE.$CPPRUN_ROUND.$TORCHELASTIC_RESTART_COUNT.$WO
 
 @pytest.mark.parametrize('is_host_unusable', [False, True], ids=['guest', 'host'])
 def test_others_continue_without_its_node(jobs, held, is_host_unusable):
-    words = (*meet(free_port()), jobs.sh(ROUNDS + 'while :; do sleep 0.1; done'))
-    host = jobs.cpprun(*words, env={'NODE': 'host'})
+    args = (*meet(free_port()), jobs.sh(ROUNDS + 'while :; do sleep 0.1; done'))
+    host = jobs.cpprun(*args, env={'NODE': 'host'})
     jobs.mark('uphost.1.0.1')
-    guest = jobs.cpprun(*words, env={'NODE': 'guest'})
+    guest = jobs.cpprun(*args, env={'NODE': 'guest'})
     pids = jobs.numbers(['uphost.2.0.2', 'upguest.2.0.2'], 60)
     left, stays, pid = (host, guest, pids[0]) if is_host_unusable else (guest, host, pids[1])
     held(pid)
@@ -150,10 +150,10 @@ def test_others_continue_without_its_node(jobs, held, is_host_unusable):
 
 
 def test_job_ends_without_a_spare(jobs, held):
-    words = [word if word != '--nnodes=1:2' else '--nnodes=2' for word in meet(free_port())]
-    words.append(jobs.sh(ROUNDS + 'while :; do sleep 0.1; done'))
-    host = jobs.cpprun(*words, env={'NODE': 'host'})
-    guest = jobs.cpprun(*words, env={'NODE': 'guest'})
+    args = [arg if arg != '--nnodes=1:2' else '--nnodes=2' for arg in meet(free_port())]
+    args.append(jobs.sh(ROUNDS + 'while :; do sleep 0.1; done'))
+    host = jobs.cpprun(*args, env={'NODE': 'host'})
+    guest = jobs.cpprun(*args, env={'NODE': 'guest'})
     _, pid = jobs.numbers(['uphost.1.0.2', 'upguest.1.0.2'], 60)
     held(pid)
     guest.send(signal.SIGINT)
@@ -238,7 +238,7 @@ time.sleep(600)
     running.process.kill()
     running.process.wait()
     poll(lambda: state_of(reaper) == '', FORGET_S, 'the end of the reaper process')
-    assert state_of(left) in ('', 'Z'), 'the look through /proc went on behind the one that blocks'
+    assert state_of(left) in ('', 'Z'), 'the scan of /proc continued behind the one that blocks'
 
 
 def is_reaper(pid):

@@ -34,8 +34,8 @@ def built():
         pytest.skip(f'{WORKER} is not built')
 
 
-def workers(jobs, n, *words, flags=(), **options):
-    command = ('--standalone', f'--nproc-per-node={n}', *flags, '--no-python', WORKER, *words)
+def workers(jobs, n, *args, flags=(), **options):
+    command = ('--standalone', f'--nproc-per-node={n}', *flags, '--no-python', WORKER, *args)
     return jobs.cpprun(*command, **options)
 
 
@@ -68,10 +68,10 @@ def test_successful_run_prints_nothing(jobs):
 
 
 def test_without_an_agent_nothing_happens(jobs):
-    words = ('agent', 'beat=3', 'ready', 'tell=x', 'exit=0')
-    assert jobs.run(WORKER, *words) == (0, 'rank 0: no agent\n')
+    args = ('agent', 'beat=3', 'ready', 'report=x', 'exit=0')
+    assert jobs.run(WORKER, *args) == (0, 'rank 0: no agent\n')
     name = {'CPPRUN_AGENT': 'cpprun/agent/none'}
-    assert jobs.run(WORKER, *words, env=name) == (0, 'rank 0: no agent\n')
+    assert jobs.run(WORKER, *args, env=name) == (0, 'rank 0: no agent\n')
 
 
 def test_last_heartbeat_of_a_failed_worker_is_reported(jobs):
@@ -82,7 +82,7 @@ def test_last_heartbeat_of_a_failed_worker_is_reported(jobs):
 
 
 def test_final_report_is_in_the_summary(jobs):
-    job = workers(jobs, 2, 'only=1', 'tell=ValueError: no such sample', 'exit=3')
+    job = workers(jobs, 2, 'only=1', 'report=ValueError: no such sample', 'exit=3')
     assert job.done() == 1
     assert '  cause     ValueError: no such sample' in job.err
     assert re.search(r'error_file: <N/A>\n  traceback : ValueError: no such sample', job.err)
@@ -91,16 +91,16 @@ def test_final_report_is_in_the_summary(jobs):
 def test_error_file_overrides_the_final_report(jobs):
     code = f'echo \'{{"message": "from the file"}}\' > $TORCHELASTIC_ERROR_FILE; exec {WORKER} "$@"'
     script = jobs.sh(code)
-    words = ('--standalone', '--no-python', script, 'tell=from the channel', 'exit=3')
-    job = jobs.cpprun(*words)
+    args = ('--standalone', '--no-python', script, 'report=from the channel', 'exit=3')
+    job = jobs.cpprun(*args)
     assert job.done() == 1
     assert 'from the file' in job.err
     assert 'from the channel' not in job.err
 
 
 def test_stop_request_precedes_sigterm(jobs):
-    words = ('ignore-term', 'agent', 'mark=worker', 'await-stop', 'await-term')
-    job = workers(jobs, 2, *words)
+    args = ('ignore-term', 'agent', 'mark=worker', 'await-stop', 'await-term')
+    job = workers(jobs, 2, *args)
     job.wait_for_all('agent', 2)
     job.send(signal.SIGTERM)
     assert job.done(20) == 128 + signal.SIGTERM
@@ -133,7 +133,7 @@ def test_restarted_worker_is_not_asked_to_stop(jobs):
 
 
 def test_children_are_accepted_and_foreign_processes_are_not(jobs):
-    job = workers(jobs, 1, 'spawn=child', 'spawn=stranger', 'mark=worker', 'await=go')
+    job = workers(jobs, 1, 'spawn=child', 'spawn=foreign', 'mark=worker', 'await=go')
     name = agents_name(jobs)
     assert job.wait_for_all('rank 0: (.*)', 2) == ['agent', 'no agent']
     outside = jobs.run(WORKER, 'agent', env={'CPPRUN_AGENT': name, 'LOCAL_RANK': '0'})

@@ -1,6 +1,6 @@
 """Workers written with the SDK end in every way, under cpprun and under the real torchrun.
 
-tests/support/sdk_worker.cpp ends as its first argument says, on the rank of its second.
+tests/support/sdk_worker.cpp ends in the way of its first argument, on the rank of its second.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ SIGNALS = {
     'nowhere': 'SIGSEGV: invalid access to memory at 0x0',
     'abort': 'SIGABRT: abort() was called',
     'divide': 'SIGFPE: raised by the program itself',
-    'terminate': 'std::terminate: (anonymous namespace)::OwnError: nobody catches this',
+    'terminate': 'std::terminate: (anonymous namespace)::OwnError: no handler catches this',
     'bare_terminate': 'std::terminate was called without an exception',
 }
 NAMED = {
@@ -53,9 +53,9 @@ def alone(end, folder, extra=None, **options):
     """Runs it without a launcher. Returns its exit status, its stderr, its error file."""
     path = folder / 'error.json'
     own = {'TORCHELASTIC_ERROR_FILE': str(path), 'RANK': '0', 'WORLD_SIZE': '1'}
-    words = [WORKER, *([end] if isinstance(end, str) else end)]
+    command = [WORKER, *([end] if isinstance(end, str) else end)]
     done = subprocess.run(
-        words, env={**os.environ, **own, **(extra or {})}, capture_output=True, check=False,
+        command, env={**os.environ, **own, **(extra or {})}, capture_output=True, check=False,
         timeout=60, text=True, **options,
     )
     return done, json.loads(path.read_text()) if path.exists() else None
@@ -253,8 +253,8 @@ def test_invalid_fault_is_named(tmp_path):
 
 @pytest.mark.parametrize('end', ['exception', 'segfault'])
 def test_torchrun_shows_the_report(end, tmp_path):
-    words = [TORCHRUN, '--standalone', '--nproc-per-node=2', '--no-python', WORKER, end, '1']
-    done = subprocess.run(words, capture_output=True, check=False, timeout=120, text=True)
+    command = [TORCHRUN, '--standalone', '--nproc-per-node=2', '--no-python', WORKER, end, '1']
+    done = subprocess.run(command, capture_output=True, check=False, timeout=120, text=True)
     shown = done.stderr.split('Root Cause', 1)[1]
     assert 'rank      : 1 (local_rank: 1)' in shown
     if end == 'exception':

@@ -23,7 +23,7 @@ def write_secret(path, text=SECRET, mode=0o600):
 
 
 def psk_of(secret, role, run_id):
-    """RFC 5869, as docs/protocol.md says; one block is enough for 32 bytes."""
+    """RFC 5869, as in docs/protocol.md; one block is enough for 32 bytes."""
     key = hmac.new(b'cpprun-psk-1', secret.encode(), hashlib.sha256).digest()
     return hmac.new(key, f'{role} {run_id}'.encode() + b'\1', hashlib.sha256).hexdigest()
 
@@ -56,12 +56,12 @@ class OpenSslClient(Line):
         return cls(port, '-tls1_3', '-psk', key, '-psk_identity', identity,
                    '-ciphersuites', 'TLS_AES_128_GCM_SHA256', *more)
 
-    def say_hello(self, fields):
+    def send_hello(self, fields):
         self.sock.sendall(MAGIC)
-        self.tell('hello', **fields)
+        self.send('hello', **fields)
 
     def end(self):
-        """What it says of the connection; it ends by itself when the server closes."""
+        """Its report of the connection; it ends by itself when the server closes."""
         try:
             return self.popen.communicate(timeout=100)[1].decode()
         finally:
@@ -104,10 +104,10 @@ class Relay:
 
 
 class Listener:
-    """A server that keeps what its clients send, and says one text to each."""
+    """A server that keeps what its clients send, and sends one text to each."""
 
     def __init__(self, port, text=b''):
-        self.text, self.heard = text, b''
+        self.text, self.received = text, b''
         self.listener = socket.create_server(('127.0.0.1', port))
         threading.Thread(target=self._serve, daemon=True).start()
 
@@ -120,9 +120,9 @@ class Listener:
             with peer:
                 peer.settimeout(1)
                 try:
-                    self.heard += peer.recv(65536)
+                    self.received += peer.recv(65536)
                     peer.sendall(self.text)
-                    self.heard += peer.recv(65536)
+                    self.received += peer.recv(65536)
                 except OSError:
                     pass
 
@@ -211,10 +211,10 @@ def dumpable_memory(pid):
     where, all_bytes = None, []
     with open(f'/proc/{pid}/smaps') as maps, open(f'/proc/{pid}/mem', 'rb') as memory:
         for line in maps:
-            words = line.split()
-            if '-' in words[0] and not words[0].endswith(':'):
-                where = [int(end, 16) for end in words[0].split('-')], words[1]
-            elif words[0] == 'VmFlags:' and 'dd' not in words and where[1].startswith('r'):
+            fields = line.split()
+            if '-' in fields[0] and not fields[0].endswith(':'):
+                where = [int(end, 16) for end in fields[0].split('-')], fields[1]
+            elif fields[0] == 'VmFlags:' and 'dd' not in fields and where[1].startswith('r'):
                 (start, end), _ = where
                 try:
                     memory.seek(start)

@@ -164,7 +164,7 @@ def number_faults(job):
     elif spec.get('maxFailedIndexes') != nodes[-1] - nodes[0]:
         yield 'maxFailedIndexes is not what the smallest number of PET_NNODES allows'
     grace = job.pod.get('terminationGracePeriodSeconds', 30)
-    stops = [word.split('=')[1] for word in words(job) if word.startswith('--shutdown-timeout=')]
+    stops = [arg.split('=')[1] for arg in arguments(job) if arg.startswith('--shutdown-timeout=')]
     if not stops or float(stops[0]) + LEAVE_SECONDS > grace:
         yield 'terminationGracePeriodSeconds leaves no time after --shutdown-timeout'
 
@@ -197,7 +197,7 @@ def mount_faults(job):
     mount = mounts.get(str(secret.parent), {})
     if 'secret' not in volumes.get(mount.get('name'), {}):
         yield 'CPPRUN_SECRET_FILE is not in a Secret'
-    snapshots = [word.split('=')[1] for word in words(job) if word.startswith('--snapshot-dir=')]
+    snapshots = [arg.split('=')[1] for arg in arguments(job) if arg.startswith('--snapshot-dir=')]
     volume = volumes.get(mounts.get(snapshots[0], {}).get('name'), {}) if snapshots else {}
     if 'persistentVolumeClaim' not in volume:
         yield '--snapshot-dir is not on a volume that outlives the pod'
@@ -225,7 +225,7 @@ def label_faults(job):
         yield 'without CPPRUN_JOB_UID jobs of one name share a run id'
 
 
-def words(job):
+def arguments(job):
     return [*job.container['command'], *job.container.get('args', [])]
 
 

@@ -1,9 +1,9 @@
 """A trainer without torch: counts steps, saves every ten and at SIGTERM, ends with 75 then, and
 continues from what is saved.
 
-lab_worker.py STEPS FOLDER: rank 0 writes FOLDER/step, FOLDER/running-RANK tells of a first step,
-and the file FOLDER/finish ends the training before STEPS. FOLDER/life-... tells the world of a
-process, and when it took its first and its newest step (worlds.py).
+lab_worker.py STEPS FOLDER: rank 0 writes FOLDER/step, FOLDER/running-RANK marks a first step,
+and the file FOLDER/finish ends the training before STEPS. FOLDER/process-... has the world of a
+process, and the times of its first and its newest step (worlds.py).
 """
 import os
 import pathlib
@@ -13,7 +13,7 @@ import time
 
 steps, folder = int(sys.argv[1]), pathlib.Path(sys.argv[2])
 rank, world = os.environ['RANK'], os.environ['WORLD_SIZE']
-life = folder / f'life-{os.uname().nodename}-{time.monotonic_ns()}'
+record = folder / f'process-{os.uname().nodename}-{time.monotonic_ns()}'
 world_of_all = ':'.join(os.environ[name] for name in (
     'TORCHELASTIC_RUN_ID', 'TORCHELASTIC_RESTART_COUNT', 'MASTER_ADDR', 'MASTER_PORT'))
 first_step = None
@@ -31,13 +31,13 @@ def save():
     draft.rename(saved)
 
 
-def note_life():
+def note_process():
     global first_step
     now = time.monotonic()  # all hosts of a lab have one clock
     first_step = first_step or now
-    draft = folder / f'{life.name}.new'.replace('life-', 'draft-')
+    draft = folder / f'{record.name}.new'.replace('process-', 'draft-')
     draft.write_text(f'{world_of_all} {first_step} {now}\n')
-    draft.rename(life)
+    draft.rename(record)
 
 
 def is_over():
@@ -47,7 +47,7 @@ def is_over():
 while not is_over() and not stops:
     time.sleep(0.05)
     step += 1
-    note_life()
+    note_process()
     (folder / f'running-{rank}').touch()
     if rank == '0' and step % 10 == 0:
         save()

@@ -1,10 +1,10 @@
 """Pods of a Job without a cluster, for tests: namespaces on one bridge. Needs root.
 
-A pod has what the manifest says and what the kubelet adds: host name, address, processes, memory
-limit, /etc/hosts, /etc/resolv.conf, volumes, user, environment. A name server knows the names of
-the headless Service. JobController does what the Job controller does with pods that end. All
-processes descend from one process, so its end is the end of the lab. The program runs itself inside
-the namespaces: `pod_lab.py dns|pod FILE`.
+A pod has the settings of the manifest and what the kubelet adds: host name, address, processes,
+memory limit, /etc/hosts, /etc/resolv.conf, volumes, user, environment. A name server knows the
+names of the headless Service. JobController does what the Job controller does with pods that end.
+All processes descend from one process, so its end is the end of the lab. The program runs itself
+inside the namespaces: `pod_lab.py dns|pod FILE`.
 """
 import json
 import os
@@ -157,7 +157,7 @@ class Pod:
             os.kill(self.pid, number)
 
     def vanish(self):
-        """The machine is lost: no packet leaves it any more, and nobody is told."""
+        """The machine is lost: no packet leaves it any more, and nobody is notified."""
         call('nsenter', '-t', self.lab.pid, '-n', 'ip', 'link', 'set', self.link, 'down')
         self.send(signal.SIGKILL)
 
@@ -247,10 +247,10 @@ class JobController:
 
     def start(self, index):
         env = self.environment(index)
-        words = [*self.job.container['command'], *self.job.container.get('args', [])]
+        command = [*self.job.container['command'], *self.job.container.get('args', [])]
         user = self.job.pod['securityContext']
         facts = {'host': f'{self.job.name}-{index}', 'subdomain': self.job.domain, 'env': env,
-                 'command': [substituted(word, env) for word in words],
+                 'command': [substituted(word, env) for word in command],
                  'uid': user['runAsUser'], 'gid': user['runAsGroup'], 'groups': [user['fsGroup']],
                  'volumes': self.volumes(env)}
         limit = self.job.container.get('resources', {}).get('limits', {}).get('memory')
@@ -332,7 +332,7 @@ class JobController:
         self.deletes_at = time.monotonic() + (DELETION_DELAY if reason == '' else 0)
 
     def run(self, until, what):
-        """Until `until` says so."""
+        """Until `until` is true."""
         def look():
             self.step()
             return until()

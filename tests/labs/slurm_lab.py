@@ -209,22 +209,22 @@ class SlurmLab:
 
     def job(self, number):
         """The fields of `scontrol show job`."""
-        words = self.ask('scontrol', 'show', 'job', number).split()
-        return dict(word.split('=', 1) for word in words if '=' in word)
+        fields = self.ask('scontrol', 'show', 'job', number).split()
+        return dict(field.split('=', 1) for field in fields if '=' in field)
 
     def lose(self, name):
         """Ends a node with all its processes, as a power loss does."""
         for pid in filter(str.isdigit, os.listdir('/proc')):
             try:
-                words = pathlib.Path(f'/proc/{pid}/cmdline').read_bytes().split(b'\0')
+                args = pathlib.Path(f'/proc/{pid}/cmdline').read_bytes().split(b'\0')
             except OSError:
                 continue
             number = name.removeprefix('n').encode()
-            if words[2:5] == [b'node', bytes(self.folder), number]:
+            if args[2:5] == [b'node', bytes(self.folder), number]:
                 os.kill(int(pid), signal.SIGKILL)
 
     def unplug(self, name):
-        """Cuts a node off: no packet leaves it any more, its processes live, and nobody is told."""
+        """Cuts a node off: no packet leaves it any more, its processes live, without a notice."""
         self.run('ip', 'link', 'set', name, 'down')
 
     def plug(self, name):

@@ -146,9 +146,9 @@ class SshLab:
             return 'Server listening' in text.read_text()
         poll(listens, what=lambda: text.read_text())
 
-    def command(self, *words, number=0):
+    def command(self, *args, number=0):
         return [*self._inside(number), 'env', '-i', f'HOME={self.folder}/home', 'LANG=C.UTF-8',
-                f'PATH={ROOT}/.venv/bin:/usr/local/bin:/usr/bin:/bin', *map(str, words)]
+                f'PATH={ROOT}/.venv/bin:/usr/local/bin:/usr/bin:/bin', *map(str, args)]
 
     def stop_server(self, name):
         """New connections are refused; those that are open stay."""

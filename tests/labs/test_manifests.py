@@ -151,7 +151,7 @@ def test_the_service_names_the_pods(source):
         assert list(manifests.service_faults(broken, job)), path
 
 
-def test_the_overlay_changes_what_it_says():
+def test_the_overlay_changes_what_it_promises():
     job, base = one_job('overlays/elastic'), one_job('base')
     assert (job.name, job.env()['PET_NNODES']) == ('digits', '2:4')
     assert job.container['image'] == 'registry.example/digits:1'
@@ -207,20 +207,20 @@ def test_the_page_begins_with_one_command():
 @pytest.mark.parametrize('command', COMMANDS)
 def test_each_command_of_the_page_is_one_of_kubectl(command):
     """Without an API server: kustomizations are built, files validated, options looked up."""
-    words = shlex.split(command.replace('$(openssl rand -hex 32)', 16 * 'ab'))[1:]
-    if words[:2] == ['apply', '-k']:
-        assert manifests.kustomize(manifests.ROOT / words[2])
-    elif words[:2] == ['apply', '-f']:
-        for document in manifests.documents(manifests.ROOT / words[2]):
+    args = shlex.split(command.replace('$(openssl rand -hex 32)', 16 * 'ab'))[1:]
+    if args[:2] == ['apply', '-k']:
+        assert manifests.kustomize(manifests.ROOT / args[2])
+    elif args[:2] == ['apply', '-f']:
+        for document in manifests.documents(manifests.ROOT / args[2]):
             validate(document, NEWEST)
-    elif words[0] == 'create':
-        done = kubectl(*words, '--dry-run=client', '--output=yaml')
+    elif args[0] == 'create':
+        done = kubectl(*args, '--dry-run=client', '--output=yaml')
         assert done.returncode == 0 and 'name: cpprun-secret' in done.stdout, done.stderr
     else:
-        own = words[:words.index('--')] if '--' in words else words
-        usage = kubectl(words[0], '--help')
+        own = args[:args.index('--')] if '--' in args else args
+        usage = kubectl(args[0], '--help')
         assert usage.returncode == 0, usage.stderr
-        for option in [word.split('=')[0] for word in own if word.startswith('-')]:
+        for option in [arg.split('=')[0] for arg in own if arg.startswith('-')]:
             assert re.search(rf'(^|\s){option}[,=\s]', usage.stdout), option
 
 

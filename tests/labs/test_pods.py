@@ -83,7 +83,7 @@ def finish(controller):
 
 
 @pytest.mark.parametrize('source', ['base', 'jobset.yaml', 'cluster-training-runtime.yaml'])
-def test_a_job_succeeds_as_its_manifest_says(pods, source):
+def test_a_job_succeeds_by_its_manifest(pods, source):
     controller = pods(job(source))
     controller.start_all()
     port = {one['name']: one['containerPort'] for one in controller.job.container['ports']}
@@ -129,7 +129,7 @@ def test_an_evicted_pod_is_replaced_and_the_job_resumes(pods):
     assert 'begins at step 0' not in new.text() and controller.failures == {}
 
 
-def test_the_job_goes_on_when_pod_0_is_lost_in_silence(pods):
+def test_the_job_continues_when_pod_0_is_lost_in_silence(pods):
     controller = pods(job('overlays/elastic', '1:2', steps=MANY))
     controller.start_all()
     controller.run(lambda: running(controller, 2) and saved(controller) > 0, 'the workers run')
@@ -164,7 +164,7 @@ def test_names_may_come_late(pods):
     assert {code for _, code in controller.ended} == {0}
 
 
-def test_exit_codes_mean_what_the_policy_says(pods):
+def test_exit_codes_have_the_meaning_of_the_policy(pods):
     wrong = job()
     wrong.container['command'].append('--no-such-flag')
     controller = pods(wrong)
@@ -191,7 +191,7 @@ def test_a_deleted_job_saves_and_ends_with_75(pods):
 
 
 @long
-def test_pod_0_is_evicted_and_the_others_go_on(pods):
+def test_pod_0_is_evicted_and_the_others_continue(pods):
     controller = pods(job('overlays/elastic', '2:3', steps=MANY), start_delay=8)
     controller.start_all()
     controller.run(lambda: running(controller, 3), 'the workers run')
@@ -208,7 +208,7 @@ def test_pod_0_is_evicted_and_the_others_go_on(pods):
 @pytest.mark.parametrize('index', [0, 1])
 @pytest.mark.parametrize('delay', [0, 8])
 def test_a_killed_container_counts_and_is_replaced(pods, index, delay):
-    """The survivor goes on; it leads the job where pod 0 is killed and its successor comes late."""
+    """The survivor continues; it leads the job if pod 0 is killed and its successor comes late."""
     controller = pods(job('overlays/elastic', '1:2', steps=MANY), start_delay=delay)
     controller.start_all()
     controller.run(lambda: running(controller, 2) and saved(controller) > 0, 'the workers run')
@@ -279,7 +279,7 @@ def test_digits_end_as_without_evictions_and_kills(pods, tmp_path):
     controller.run(lambda: has_saved(2), 'the first snapshots')
     controller.evict(1)
     controller.run(lambda: len(controller.ended) == 2, 'both pods save')
-    controller.run(lambda: has_saved(6), 'the successors go on')
+    controller.run(lambda: has_saved(6), 'the successors continue')
     controller.active[1].send(signal.SIGKILL)
     controller.run(lambda: has_saved(10), 'the killed pod is replaced')
     controller.lose(0)

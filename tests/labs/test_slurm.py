@@ -64,7 +64,7 @@ def test_further_tasks_of_a_node_end_at_once(lab, cpprun, place):
     assert out.count(' of 2 on n') == 2, out
 
 
-def test_a_forgotten_srun_is_said(lab, cpprun, place):
+def test_a_forgotten_srun_is_reported(lab, cpprun, place):
     alone = finish(process := lab.start('salloc', '--nodes=2', cpprun, WORKER, '2', place))
     assert process.returncode == 0, alone
     assert 'srun did not start this cpprun: it uses one node' in alone, alone
@@ -104,7 +104,7 @@ def test_excluded_hosts_are_left_out_of_the_requeued_job(lab, cpprun, place):
     number = submit(lab, place, f'srun {cpprun} {options} {bad} 400 {place}', '--nodes=1-2')
     out = place / 'out'
     wait_for(lambda: out.exists() and 'n2 is excluded' in out.read_text(), 'n2 is excluded')
-    wait_for((place / 'running-0').exists, 'the other node goes on')
+    wait_for((place / 'running-0').exists, 'the other node continues')
     lab.run('scancel', '--signal=USR2', number)
     wait_for(lambda: has_ended(lab, number), 'the job ends')
     job, out = lab.job(number), (place / 'out').read_text()
@@ -124,7 +124,7 @@ def test_the_hook_drains_an_excluded_host(lab, cpprun, place):
     try:
         wait_for(lambda: 'DRAIN' in lab.ask('scontrol', 'show', 'node', 'n2'), 'n2 is drained')
         assert 'Reason=cpprun: ' in lab.ask('scontrol', 'show', 'node', 'n2')
-        wait_for((place / 'running-0').exists, 'the other node goes on')
+        wait_for((place / 'running-0').exists, 'the other node continues')
     finally:
         lab.run('scancel', number)
         wait_for(lambda: has_ended(lab, number), 'the job ends')

@@ -43,7 +43,7 @@ class Job:
         return self.lab.job(self.number)
 
     def run_on(self, node, *command):
-        """As a user does who looks after the job."""
+        """As a user does who supervises the job."""
         return self.lab.run('srun', f'--jobid={self.number}', '--overlap', '--nodes=1',
                             f'--nodelist={node}', *command, check=False)
 
@@ -234,7 +234,7 @@ ELASTIC = 'srun --no-kill --kill-on-bad-exit=0'
 @long
 @pytest.mark.parametrize('node', ['n2', 'n3'])
 @pytest.mark.parametrize('how', ['power', 'cable'])
-def test_a_job_goes_on_without_a_lost_node(large_lab, cpprun, node, how):
+def test_a_job_continues_without_a_lost_node(large_lab, cpprun, node, how):
     """No connection of the node is closed where its cable is unplugged."""
     lab, place = large_lab, large_lab.folder / 'job'
     place.mkdir()
@@ -244,7 +244,7 @@ def test_a_job_goes_on_without_a_lost_node(large_lab, cpprun, node, how):
     if how == 'cable':
         lab.unplug(node)
     lab.lose(node)
-    wait_for(lambda: ' of 2 on n1' in job.out(), 'the others go on')
+    wait_for(lambda: ' of 2 on n1' in job.out(), 'the others continue')
     job.trains()
     fields = job.ends()
     assert fields['JobState'] == 'COMPLETED' and fields['Restarts'] == '0', (fields, job.out())
@@ -252,7 +252,7 @@ def test_a_job_goes_on_without_a_lost_node(large_lab, cpprun, node, how):
 
 
 @long
-def test_the_digits_example_goes_on_without_a_lost_node(large_lab, cpprun):
+def test_the_digits_example_continues_without_a_lost_node(large_lab, cpprun):
     lab, place = large_lab, large_lab.folder / 'job'
     place.mkdir()
     snapshots = place / 'snapshots'
@@ -303,7 +303,7 @@ def test_a_lost_batch_host_that_could_train_alone_is_only_named(large_lab, cppru
 
     def warnings():
         return ''.join(path.read_text() for path in (place / 'logs').rglob('events.jsonl'))
-    wait_for(lambda: f'scontrol requeue {job.number}' in warnings(), 'the other node says so')
+    wait_for(lambda: f'scontrol requeue {job.number}' in warnings(), 'the other node reports it')
     assert job.field('Restarts') == '0', lab.job(job.number)
     lab.run('scancel', job.number)
     check_one_world_at_a_time(place, job.out)

@@ -16,7 +16,7 @@ WORKER = pathlib.Path(__file__).with_name('ssh_worker.py')
 SLOWEST = 300
 
 
-# A host without an answer: something accepts connections and says nothing. The launcher keeps the
+# A host without an answer: something accepts connections and sends nothing. The launcher keeps the
 # socket and its own pid.
 SILENT = ("import os, socket, sys; s = socket.create_server(('', 2222)); "
           "s.set_inheritable(True); os.execvp(sys.argv[1], sys.argv[1:])")
@@ -25,10 +25,10 @@ SILENT = ("import os, socket, sys; s = socket.create_server(('', 2222)); "
 class Launch:
     """cpprun on the host `login`."""
 
-    def __init__(self, hosts, folder, *words, inside=()):
+    def __init__(self, hosts, folder, *args, inside=()):
         self.hosts, self.folder = hosts, folder
         self.out_path, self.err_path = folder / 'out', folder / 'err'
-        command = hosts.command(*inside, *words)
+        command = hosts.command(*inside, *args)
         with open(self.out_path, 'w') as out, open(self.err_path, 'w') as err:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out,
                                             stderr=err, cwd=folder, start_new_session=True)
@@ -62,8 +62,8 @@ class Launch:
 def launch(hosts, cpprun, tmp_path):
     made = []
 
-    def start(*words, **options):
-        made.append(Launch(hosts, tmp_path, cpprun, *words, **options))
+    def start(*args, **options):
+        made.append(Launch(hosts, tmp_path, cpprun, *args, **options))
         return made[-1]
     yield start
     for one in made:
@@ -89,7 +89,7 @@ TREES = pytest.mark.parametrize('tree', [[], ['--ssh-tree=1']], ids=['direct', '
 
 
 def test_one_command_runs_the_script_on_all_hosts(launch):
-    job = launch('--hosts', 'a:2,b:1', WORKER, 'say')
+    job = launch('--hosts', 'a:2,b:1', WORKER, 'greet')
     job.end(0)
     assert sorted(lines_of(job.out, 'a')) == ['rank 0 of 3 on a', 'rank 1 of 3 on a'], job.texts()
     assert lines_of(job.out, 'b') == ['rank 2 of 3 on b'], job.texts()
@@ -100,43 +100,43 @@ def test_one_command_runs_the_script_on_all_hosts(launch):
 
 def test_a_hostfile_names_the_hosts(launch, tmp_path):
     (tmp_path / 'hosts.txt').write_text('# three formats\na slots=2\nb:1\n\nc slots=1 # spare\n')
-    job = launch('--hostfile=hosts.txt', '--exclude=b', WORKER, 'say')
+    job = launch('--hostfile=hosts.txt', '--exclude=b', WORKER, 'greet')
     job.end(0)
     assert 'rank 1 of 3 on a' in job.out and 'rank 2 of 3 on c' in job.out, job.texts()
     assert not lines_of(job.out, 'b'), job.texts()
 
 
 def test_static_jobs_meet_at_the_first_host(launch):
-    job = launch('--hosts', 'a,b', '--rdzv-backend=static', WORKER, 'say')
+    job = launch('--hosts', 'a,b', '--rdzv-backend=static', WORKER, 'greet')
     job.end(0)
     assert lines_of(job.out, 'b') == ['rank 1 of 2 on b'], job.texts()
 
 
 def test_the_host_of_the_user_needs_no_ssh(launch):
-    job = launch('--hosts', 'login:1,a:1', WORKER, 'say')
+    job = launch('--hosts', 'login:1,a:1', WORKER, 'greet')
     job.end(0)
     assert lines_of(job.out, 'login') == ['rank 0 of 2 on login'], job.texts()
     assert lines_of(job.out, 'a') == ['rank 1 of 2 on a'], job.texts()
 
 
 def test_names_of_ssh_config_are_for_ssh_alone(launch):
-    job = launch('--hosts', 'renamed,b', WORKER, 'say')
+    job = launch('--hosts', 'renamed,b', WORKER, 'greet')
     job.end(0)
     assert lines_of(job.out, 'renamed') == ['rank 0 of 2 on a'], job.texts()
 
 
 @TREES
 def test_arguments_and_variables_arrive_as_they_are(launch, tmp_path, tree):
-    words = ['two words', "it's", '"', '$HOME `id` \\', 'a\nb', '', '*', '!x', 'ü', '--nnodes=9']
+    args = ['two words', "it's", '"', '$HOME `id` \\', 'a\nb', '', '*', '!x', 'ü', '--nnodes=9']
     job = launch('--hosts', 'a,b', *tree, '-x', 'GIVEN=some $text\nin lines', '-xHERE', WORKER,
-                 'variables', 'GIVEN', 'HERE', 'OTHER', *words,
+                 'variables', 'GIVEN', 'HERE', 'OTHER', *args,
                  inside=['env', 'HERE= kept ', 'OTHER=stays here'])
     job.end(0)
     for host in 'ab':
         folder, got, values, stdin = json.loads(lines_of(job.out, host)[0])
         assert stdin == ''
         assert folder == str(tmp_path)
-        assert got[5:] == words
+        assert got[5:] == args
         wanted = {'GIVEN': 'some $text\nin lines', 'HERE': ' kept ', 'OTHER': None}
         assert {name: values[name] for name in wanted} == wanted
 
@@ -161,15 +161,15 @@ def test_no_secret_is_in_a_command_line(launch, tmp_path, tree):
     job.end(130)
 
 
-def test_a_stranger_without_the_secret_cannot_join(launch, hosts, cpprun, tmp_path):
+def test_a_client_without_the_secret_cannot_join(launch, hosts, cpprun, tmp_path):
     meet = ['--rdzv-endpoint=a:29555', '--rdzv-id=one']
     job = launch('--hosts', 'a,b', '--nnodes=2:3', *meet, WORKER, 'place', tmp_path, 'sleep')
     ranks_run(tmp_path, 2)
-    stranger = subprocess.run(
+    foreign = subprocess.run(
         hosts.command(cpprun, '--nnodes=2:3', '--rdzv-backend=c10d', *meet,
-                      '--rdzv-conf=join_timeout=5', WORKER, 'say', number=3),
+                      '--rdzv-conf=join_timeout=5', WORKER, 'greet', number=3),
         capture_output=True, text=True, timeout=SLOWEST)
-    assert stranger.returncode == 1 and 'secret' in stranger.stderr, stranger
+    assert foreign.returncode == 1 and 'secret' in foreign.stderr, foreign
     job.send(signal.SIGINT)
     job.end(130)
 
@@ -180,8 +180,8 @@ def test_a_failed_worker_is_reported_once(launch, tmp_path):
     assert job.err.count(' failed on rank 2 (node b') == 1, job.texts()
     assert job.err.count('ChildFailedError') == 1, job.texts()
     for host in 'ac':
-        told = [line for line in lines_of(job.err, host) if 'rank 2' in line]
-        assert len(told) == 1 and 'on b) exited with code 3' in told[0], job.texts()
+        lines = [line for line in lines_of(job.err, host) if 'rank 2' in line]
+        assert len(lines) == 1 and 'on b) exited with code 3' in lines[0], job.texts()
 
 
 @TREES
@@ -215,7 +215,7 @@ def test_a_second_interrupt_kills_at_once(launch, tmp_path):
 
 @pytest.mark.parametrize('number, code', [(signal.SIGINT, 130), (signal.SIGTERM, 75)])
 def test_a_signal_ends_the_start(launch, number, code):
-    job = launch('--hosts', 'a,silent', WORKER, 'say', inside=[sys.executable, '-c', SILENT])
+    job = launch('--hosts', 'a,silent', WORKER, 'greet', inside=[sys.executable, '-c', SILENT])
     poll(lambda: job.hosts.connections('a'), what=job.texts)
     job.send(number)
     job.end(code)
@@ -264,15 +264,15 @@ def test_nothing_stays_when_the_launcher_is_killed(launch, tmp_path, names, tree
     assert not [pid for pid in workers if is_alive(pid)]
 
 
-def test_an_elastic_job_goes_on_without_a_lost_host(launch, hosts, tmp_path):
-    job = launch('--hosts', 'a,b', '--nnodes=1:2', WORKER, 'say', 'place', tmp_path, 'sleep')
+def test_an_elastic_job_continues_without_a_lost_host(launch, hosts, tmp_path):
+    job = launch('--hosts', 'a,b', '--nnodes=1:2', WORKER, 'greet', 'place', tmp_path, 'sleep')
     ranks_run(tmp_path, 2)
     (tmp_path / '0').unlink()
     connection = hosts.connections('b')
     assert len(connection) == 1, connection
     os.kill(connection[0], signal.SIGKILL)
     poll(lambda: 'rank 0 of 1 on a' in job.out, what=job.texts)
-    assert 'host b is lost' in job.err and 'the job goes on without it' in job.err, job.texts()
+    assert 'host b is lost' in job.err and 'the job continues without it' in job.err, job.texts()
     ranks_run(tmp_path, 1)
     job.send(signal.SIGTERM)
     job.end()
@@ -282,7 +282,7 @@ def test_an_elastic_job_goes_on_without_a_lost_host(launch, hosts, tmp_path):
 @pytest.mark.parametrize('name', ['b', 'a'], ids=['another-host', 'the-first-host'])
 def test_a_lost_host_joins_again_when_it_is_back(launch, hosts, tmp_path, name):
     """Its sshd is gone for a time. If it is the first host, another one leads meanwhile."""
-    job = launch('--hosts', 'a,b,c', '--nnodes=1:3', WORKER, 'say', 'place', tmp_path, 'sleep')
+    job = launch('--hosts', 'a,b,c', '--nnodes=1:3', WORKER, 'greet', 'place', tmp_path, 'sleep')
     ranks_run(tmp_path, 3)
     poll(lambda: job.out.count(' of 3 on ') == 3, what=job.texts)  # or a line of `name` is lost
     hosts.stop_server(name)
@@ -298,7 +298,7 @@ def test_a_lost_host_joins_again_when_it_is_back(launch, hosts, tmp_path, name):
 
 
 def test_a_job_that_is_over_waits_for_no_lost_host(launch, hosts, tmp_path):
-    job = launch('--hosts', 'a,b', '--nnodes=1:2', WORKER, 'say', 'place', tmp_path, 'sleep')
+    job = launch('--hosts', 'a,b', '--nnodes=1:2', WORKER, 'greet', 'place', tmp_path, 'sleep')
     ranks_run(tmp_path, 2)
     hosts.stop_server('b')
     os.kill(hosts.connections('b')[0], signal.SIGKILL)
@@ -313,7 +313,7 @@ def test_a_job_that_is_over_waits_for_no_lost_host(launch, hosts, tmp_path):
 
 
 def test_another_host_leads_when_the_first_is_lost(launch, hosts, tmp_path):
-    job = launch('--hosts', 'a,b,c', '--nnodes=2:3', WORKER, 'say', 'place', tmp_path, 'sleep')
+    job = launch('--hosts', 'a,b,c', '--nnodes=2:3', WORKER, 'greet', 'place', tmp_path, 'sleep')
     ranks_run(tmp_path, 3)
     os.kill(hosts.connections('a')[0], signal.SIGKILL)
     poll(lambda: job.out.count(' of 2 on ') == 2, what=job.texts)
@@ -324,7 +324,7 @@ def test_another_host_leads_when_the_first_is_lost(launch, hosts, tmp_path):
 
 
 def test_the_others_stop_when_one_agent_cannot_start(launch):
-    job = launch('--hosts', 'a,poor@b', WORKER, 'say')
+    job = launch('--hosts', 'a,poor@b', WORKER, 'greet')
     job.end(1)
     assert 'poor@b: error: the limit on open files is 30' in job.err, job.texts()
     assert 'the other hosts are still running 30 s later' in job.err, job.texts()
@@ -348,7 +348,7 @@ UNREACHABLE = {
 
 
 def test_hosts_that_cannot_be_reached_are_named(launch):
-    job = launch('--hosts', ','.join(['a', *UNREACHABLE]), WORKER, 'say')
+    job = launch('--hosts', ','.join(['a', *UNREACHABLE]), WORKER, 'greet')
     job.end(1)
     for host, why in UNREACHABLE.items():
         assert f'error: host {host} cannot be reached: {why}' in job.err, job.texts()
@@ -356,7 +356,7 @@ def test_hosts_that_cannot_be_reached_are_named(launch):
 
 
 def test_an_elastic_job_starts_without_them(launch):
-    job = launch('--hosts', 'refused,a,b', '--nnodes=2:3', WORKER, 'say')
+    job = launch('--hosts', 'refused,a,b', '--nnodes=2:3', WORKER, 'greet')
     job.end(0)
     assert 'the job starts without refused, which --nnodes=2:3 allows' in job.err, job.texts()
     assert lines_of(job.out, 'a') == ['rank 0 of 2 on a'], job.texts()
@@ -366,7 +366,8 @@ def test_an_elastic_job_starts_without_them(launch):
 def test_a_host_that_was_left_out_joins_when_it_can_be_reached(launch, hosts, tmp_path):
     hosts.stop_server('b')
     try:
-        job = launch('--hosts', 'a,b,c', '--nnodes=2:3', WORKER, 'say', 'place', tmp_path, 'sleep')
+        job = launch('--hosts', 'a,b,c', '--nnodes=2:3',
+                     WORKER, 'greet', 'place', tmp_path, 'sleep')
         poll(lambda: job.out.count(' of 2 on ') == 2, what=job.texts)
         assert 'the job starts without b, which --nnodes=2:3 allows' in job.err, job.texts()
     finally:
@@ -382,8 +383,8 @@ def test_a_host_that_was_left_out_joins_when_it_can_be_reached(launch, hosts, tm
 
 @pytest.mark.parametrize('fanout, clients', [('1', [1, 1, 1, 0]), ('2', [2, 1, 0, 0])])
 def test_hosts_of_a_tree_start_each_other(launch, hosts, tmp_path, fanout, clients):
-    job = launch('--hosts', 'a:2,b:1,c:1', f'--ssh-tree={fanout}', WORKER, 'say', 'place', tmp_path,
-                 'sleep')
+    job = launch('--hosts', 'a:2,b:1,c:1', f'--ssh-tree={fanout}',
+                 WORKER, 'greet', 'place', tmp_path, 'sleep')
     ranks_run(tmp_path, 4)
     poll(lambda: job.out.count(' of 4 on ') == job.err.count(' complains') == 4, what=job.texts)
     assert [len(hosts.clients(name)) for name in ('login', 'a', 'b', 'c')] == clients, job.texts()
@@ -398,7 +399,7 @@ def test_hosts_of_a_tree_start_each_other(launch, hosts, tmp_path, fanout, clien
 
 def test_hosts_that_a_host_of_the_tree_cannot_reach_are_named(launch):
     """The second host would reach the third, which the first one then tries."""
-    job = launch('--hosts', 'a,refused,keyless,b', '--ssh-tree=1', WORKER, 'say')
+    job = launch('--hosts', 'a,refused,keyless,b', '--ssh-tree=1', WORKER, 'greet')
     job.end(1)
     for host in ('refused', 'keyless'):
         why = f'host {host} cannot be reached from host a: {UNREACHABLE[host]}'
@@ -412,7 +413,7 @@ def test_a_tree_works_with_the_keys_of_ssh_agent(launch, hosts, tmp_path, option
     home = hosts.folder / 'home' / '.ssh'
     (tmp_path / 'config').write_text(f'IdentityFile none\nUserKnownHostsFile {home}/known_hosts\n')
     job = launch(f'--ssh=ssh {option} -F {tmp_path}/config', '--hosts', 'a,b', '--ssh-tree=1',
-                 WORKER, 'say',
+                 WORKER, 'greet',
                  inside=['ssh-agent', 'sh', '-c', f'ssh-add -q {home}/id && exec "$@"', 'sh'])
     job.end(code)
     refused = 'host b cannot be reached from host a: it accepts no key of yours' in job.err
@@ -421,7 +422,7 @@ def test_a_tree_works_with_the_keys_of_ssh_agent(launch, hosts, tmp_path, option
 
 @pytest.mark.parametrize('names', ['refused,a,b', 'a,refused,b', 'a,b,refused'])
 def test_an_elastic_tree_starts_without_a_host(launch, names):
-    job = launch('--hosts', names, '--nnodes=2:3', '--ssh-tree=1', WORKER, 'say')
+    job = launch('--hosts', names, '--nnodes=2:3', '--ssh-tree=1', WORKER, 'greet')
     job.end(0)
     assert 'the job starts without refused, which --nnodes=2:3 allows' in job.err, job.texts()
     assert 'cannot be reached' in job.err and 'nothing listens' in job.err, job.texts()
@@ -431,7 +432,7 @@ def test_an_elastic_tree_starts_without_a_host(launch, names):
 
 @pytest.mark.parametrize('what', ['connection', 'relay'])
 def test_hosts_behind_a_lost_one_are_reached_another_way(launch, hosts, tmp_path, what):
-    job = launch('--hosts', 'a,b,c', '--nnodes=1:3', '--ssh-tree=2', WORKER, 'say', 'place',
+    job = launch('--hosts', 'a,b,c', '--nnodes=1:3', '--ssh-tree=2', WORKER, 'greet', 'place',
                  tmp_path, 'sleep')
     workers = ranks_run(tmp_path, 3)
     poll(lambda: job.out.count(' of 3 on ') == 3, what=job.texts)  # or c's line is lost
@@ -460,7 +461,7 @@ def test_a_lost_host_of_a_tree_stops_a_job_that_needs_it(launch, hosts, tmp_path
 
 
 def test_a_silent_host_is_left_out_after_a_time(launch):
-    job = launch('--hosts', 'a,silent', '--nnodes=1:2', WORKER, 'say',
+    job = launch('--hosts', 'a,silent', '--nnodes=1:2', WORKER, 'greet',
                  inside=[sys.executable, '-c', SILENT])
     job.end(0)
     assert 'warning: host silent cannot be reached: it does not answer' in job.err, job.texts()
@@ -469,7 +470,7 @@ def test_a_silent_host_is_left_out_after_a_time(launch):
 
 @pytest.mark.parametrize('names', [['a,noisy@b'], ['noisy@b,a', '--ssh-tree=1']])
 def test_a_login_shell_that_prints_is_named(launch, names):
-    job = launch('--hosts', *names, WORKER, 'say')
+    job = launch('--hosts', *names, WORKER, 'greet')
     job.end(0)
     assert ('host noisy@b: the login shell prints "Welcome to the cluster unfinished" on stdout'
             in ' '.join(job.err.split())), job.texts()
@@ -478,7 +479,7 @@ def test_a_login_shell_that_prints_is_named(launch, names):
 
 @TREES
 def test_a_missing_cpprun_is_named(launch, tree):
-    job = launch('--hosts', 'a,b', *tree, '--remote-cpprun=/nowhere/cpprun', WORKER, 'say')
+    job = launch('--hosts', 'a,b', *tree, '--remote-cpprun=/nowhere/cpprun', WORKER, 'greet')
     job.end(1)
     for host in 'ab':
         assert f'error: host {host} has no /nowhere/cpprun\n' in job.err, job.texts()
@@ -491,21 +492,21 @@ def test_another_version_is_named(launch, tmp_path, tree):
     other = tmp_path / 'other'
     other.write_text('#!/bin/sh\necho cpprun-agent 0.0.1\ncat\n')
     other.chmod(0o755)
-    job = launch('--hosts', 'a,b', *tree, f'--remote-cpprun={other}', WORKER, 'say')
+    job = launch('--hosts', 'a,b', *tree, f'--remote-cpprun={other}', WORKER, 'greet')
     job.end(1)
     for host in 'ab':
         assert f'host {host} has cpprun 0.0.1 and this is' in job.err, job.texts()
 
 
 def test_a_missing_directory_is_named(launch):
-    job = launch('--hosts', 'a', WORKER, 'say',
+    job = launch('--hosts', 'a', WORKER, 'greet',
                  inside=['sh', '-c', 'mkdir /run/mine; cd /run/mine; exec "$@"', 'sh'])
     job.end(1)
     assert 'host a has no directory /run/mine' in job.err, job.texts()
 
 
-def test_wrong_options_are_said_before_the_job_begins(launch):
-    job = launch('--hosts', 'a,b', '--hang-timeout=soon', WORKER, 'say')
+def test_wrong_options_are_reported_before_the_job_begins(launch):
+    job = launch('--hosts', 'a,b', '--hang-timeout=soon', WORKER, 'greet')
     job.end(1)
     assert 'a: error: --hang-timeout=soon' in job.err, job.texts()
     assert 'host a did not start cpprun' in job.err and job.out == '', job.texts()

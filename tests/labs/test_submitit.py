@@ -14,13 +14,13 @@ pytestmark = long
 
 @pytest.fixture
 def submit(lab, cpprun, place):
-    """Runs the program of the page, with other words for cpprun and in the place of the test."""
+    """Runs the program of the page with other arguments for cpprun, in the place of the test."""
     if not PYTHON.exists():
         pytest.skip('tools/deps.sh --submitit')
     program = re.search(r'```python\n# launch.py\n(.*?)```', PAGE, re.S).group(1)
 
-    def start(*words):
-        text = program.replace("'train.py', '--epochs', '10'", ', '.join(map(repr, words)))
+    def start(*args):
+        text = program.replace("'train.py', '--epochs', '10'", ', '.join(map(repr, args)))
         assert text != program
         (place / 'launch.py').write_text(text.replace('submitit-%j', f'{place}/submitit-%j'))
         return lab.start('env', f'PATH={cpprun.parent}:/usr/local/bin:/usr/bin:/bin', PYTHON,

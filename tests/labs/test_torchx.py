@@ -40,8 +40,8 @@ def torchx(site, tmp_path):
     env = {name: value for name, value in os.environ.items() if not name.startswith('PET_')}
     env.update(PYTHONPATH=str(site), PATH=f'{BIN}:{VENV}:/usr/bin:/bin', HOME=str(tmp_path))
 
-    def run(*words):
-        return subprocess.run([VENV / 'torchx', *words], cwd=tmp_path, env=env, text=True,
+    def run(*args):
+        return subprocess.run([VENV / 'torchx', *args], cwd=tmp_path, env=env, text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=SLOWEST)
     return run
@@ -54,12 +54,12 @@ def free_port():
 
 
 def ddp(*options):
-    """The component's words, with a port of the test's own."""
+    """The component's arguments, with a port of the test's own."""
     return 'cpprun.ddp', '--rdzv_port', free_port(), *options
 
 
-def local(*words):
-    return 'run', '--wait', '--log', '-s', 'local_cwd', *words
+def local(*args):
+    return 'run', '--wait', '--log', '-s', 'local_cwd', *args
 
 
 def test_two_nodes_run_the_script(torchx):
@@ -72,15 +72,15 @@ def test_two_nodes_run_the_script(torchx):
 
 
 def test_cpprun_restarts_the_workers(torchx):
-    words = ddp('-j', '2x1', '--max_restarts', '1', '--env', 'FAILURES=1', '--script', 'train.py')
-    done = torchx(*local(*words))
+    args = ddp('-j', '2x1', '--max_restarts', '1', '--env', 'FAILURES=1', '--script', 'train.py')
+    done = torchx(*local(*args))
     assert done.returncode == 0, done.stdout
     assert 'rank 1 of 2, local 0 of 1, restarts 1' in done.stdout, done.stdout
 
 
 def test_a_failure_is_the_jobs(torchx):
-    words = ddp('-j', '2x1', '--env', 'FAILURES=1', '--script', 'train.py')
-    done = torchx(*local(*words))
+    args = ddp('-j', '2x1', '--env', 'FAILURES=1', '--script', 'train.py')
+    done = torchx(*local(*args))
     assert done.returncode != 0 and 'FAILED' in done.stdout, done.stdout
 
 

@@ -4,7 +4,7 @@
 def worlds_of(folder):
     """(first step, last step, name) of each world, in the order of their beginning."""
     found = {}
-    for path in folder.glob('life-*'):
+    for path in folder.glob('process-*'):
         name, *times = path.read_text().split()
         first, last = map(float, times)
         known = found.get(name, (first, last))
@@ -12,8 +12,8 @@ def worlds_of(folder):
     return sorted((first, last, name) for name, (first, last) in found.items())
 
 
-def check_one_world_at_a_time(folder, story):
+def check_one_world_at_a_time(folder, describe):
     worlds = worlds_of(folder)
-    assert worlds, story()
+    assert worlds, describe()
     for earlier, later in zip(worlds, worlds[1:]):
-        assert earlier[1] <= later[0], (worlds, story())
+        assert earlier[1] <= later[0], (worlds, describe())

@@ -64,8 +64,8 @@ def buildah():
     env = {**os.environ, 'BUILDAH_ISOLATION': 'chroot', 'TMPDIR': str(folder)}
     store = ('--root', folder / 'root', '--runroot', folder / 'run')
 
-    def call(*words, **options):
-        return run('buildah', *store, *words, env=env, **options).strip()
+    def call(*args, **options):
+        return run('buildah', *store, *args, env=env, **options).strip()
 
     call.folder = folder
     try:
@@ -98,12 +98,12 @@ def root(buildah, image):
 def start(root, image):
     """Runs a command line in the container, with the image's environment only."""
     config = image['OCIv1']['config']
-    env = dict(word.split('=', 1) for word in config.get('Env', []))
+    env = dict(arg.split('=', 1) for arg in config.get('Env', []))
     env = {'PATH': '/usr/sbin:/usr/bin:/sbin:/bin', **env}
     names = ('unshare', '--pid', '--fork', '--kill-child', '--mount', '--propagation', 'private')
 
-    def call(*words, entrypoint=config['Entrypoint'], **options):
-        return run(*names, 'bash', '-euc', INSIDE, 'bash', root, *entrypoint, *words,
+    def call(*args, entrypoint=config['Entrypoint'], **options):
+        return run(*names, 'bash', '-euc', INSIDE, 'bash', root, *entrypoint, *args,
                    env=env, **options)
 
     return call
@@ -116,9 +116,9 @@ def test_entry_point_is_cpprun_and_prints_the_version(start):
 
 
 def test_runs_workers_as_the_first_process(start):
-    said = start('--standalone', '--nproc-per-node=2', '--no-python', 'sh', '-c',
-                 'echo here $RANK of $WORLD_SIZE under $PPID')
-    assert sorted(re.findall(r'^here (\d) of 2 under 1$', said, re.M)) == ['0', '1'], said
+    output = start('--standalone', '--nproc-per-node=2', '--no-python', 'sh', '-c',
+                   'echo here $RANK of $WORLD_SIZE under $PPID')
+    assert sorted(re.findall(r'^here (\d) of 2 under 1$', output, re.M)) == ['0', '1'], output
 
 
 def test_reaps_orphans_and_reports_exit_codes(start):
@@ -128,8 +128,8 @@ def test_reaps_orphans_and_reports_exit_codes(start):
 while [ ! -s /tmp/left ] || [ -e /proc/$(cat /tmp/left) ]; do sleep 0.01; done
 exit 7
 """
-    said = start('--standalone', '--no-python', 'sh', '-c', worker, code=1)
-    assert 'exited with code 7' in said
+    output = start('--standalone', '--no-python', 'sh', '-c', worker, code=1)
+    assert 'exited with code 7' in output
 
 
 def test_image_contains_no_compiler(root):

@@ -71,8 +71,8 @@ def wheel(tmp_path_factory):
     out = tmp_path_factory.mktemp('wheel')
     build = ROOT / 'packaging' / 'wheel' / 'build_wheel.py'
     zig = f'{ZIG.relative_to(ROOT)} -m ziglang'
-    words = ('--machine', 'aarch64', '--out', out, '--glibc', '2.28', '--zig', zig)
-    return pathlib.Path(run(build, *words, seconds=3600, cwd=ROOT).splitlines()[-1])
+    args = ('--machine', 'aarch64', '--out', out, '--glibc', '2.28', '--zig', zig)
+    return pathlib.Path(run(build, *args, seconds=3600, cwd=ROOT).splitlines()[-1])
 
 
 @pytest.fixture(scope='module')
@@ -89,8 +89,8 @@ def programs(packages, tmp_path_factory):
     """A folder of scripts that run cpprun and cpprunctl in emulation."""
     folder = tmp_path_factory.mktemp('bin')
     for name in ('cpprun', 'cpprunctl'):
-        words = shlex.join(map(str, (*QEMU, packages / 'bin' / name)))
-        (folder / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+        command = shlex.join(map(str, (*QEMU, packages / 'bin' / name)))
+        (folder / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
         (folder / name).chmod(0o755)
     return folder
 
@@ -103,18 +103,18 @@ class Emulated(Launches):
         self.programs = programs
         self.packages = packages
 
-    def cpprun(self, *words, **options):
+    def cpprun(self, *args, **options):
         env = {'TMPDIR': str(self.folder), 'PYTHONPATH': str(self.packages)}
-        return self.start(self.programs / 'cpprun', *words, env=env, **options)
+        return self.start(self.programs / 'cpprun', *args, env=env, **options)
 
-    def shell(self, *words):
-        """A job of two workers on one node. The last word is a shell script."""
+    def shell(self, *args):
+        """A job of two workers on one node. The last argument is a shell script."""
         flags = ('--standalone', '--nproc-per-node=2', '--no-python')
-        return self.cpprun(*flags, *words[:-1], 'sh', '-c', words[-1])
+        return self.cpprun(*flags, *args[:-1], 'sh', '-c', args[-1])
 
-    def ctl(self, *words, code=0):
+    def ctl(self, *args, code=0):
         env = self.env({'TMPDIR': str(self.folder)})
-        return run(self.programs / 'cpprunctl', *words, code=code, env=env)
+        return run(self.programs / 'cpprunctl', *args, code=code, env=env)
 
 
 @pytest.fixture
@@ -142,11 +142,11 @@ def test_version_and_help(wheel, programs):
 
 @pytest.mark.parametrize('name', SUBSET)
 def test_integration_tests_pass_in_emulation(programs, name):
-    words = ('-m', 'pytest', '-q', '-p', 'no:cacheprovider', f'tests/integration/test_{name}.py')
+    args = ('-m', 'pytest', '-q', '-p', 'no:cacheprovider', f'tests/integration/test_{name}.py')
     chosen = ' and '.join(f'not {left}' for left in LEFT_OUT)
     env = {**os.environ, 'CPPRUN_BIN': str(programs)}
-    said = run(sys.executable, *words, '-k', chosen, cwd=ROOT, seconds=3000, env=env)
-    assert ' passed' in said, said
+    output = run(sys.executable, *args, '-k', chosen, cwd=ROOT, seconds=3000, env=env)
+    assert ' passed' in output, output
 
 
 def test_python_workers_reach_their_agent(emulated):
@@ -154,8 +154,8 @@ def test_python_workers_reach_their_agent(emulated):
     flags = ('--standalone', '--nproc-per-node=2', '--max-restarts=1', '--no-python')
     job = emulated.cpprun(*flags, *PYTHON, 'worker.py')
     assert job.done() == 0, job.output
-    said = re.findall(r'^(\w+ rank \d restart \d)$', job.output, re.M)
-    assert sorted(said) == ['aarch64 rank 0 restart 1', 'aarch64 rank 1 restart 1']
+    output = re.findall(r'^(\w+ rank \d restart \d)$', job.output, re.M)
+    assert sorted(output) == ['aarch64 rank 0 restart 1', 'aarch64 rank 1 restart 1']
 
 
 def test_cpprunctl_shows_and_stops_a_job(emulated):
@@ -186,8 +186,8 @@ def test_two_nodes_share_a_secret(emulated):
     flags = ('--nnodes=2', *endpoint, '--rdzv-id=two', f'--secret-file={secret}', '--no-python')
     nodes = [emulated.cpprun(*flags, 'sh', '-c', 'echo rank $RANK of $WORLD_SIZE') for _ in '01']
     assert [node.done() for node in nodes] == [0, 0], [node.output for node in nodes]
-    said = re.findall(r'^rank \d of \d$', ''.join(node.output for node in nodes), re.M)
-    assert sorted(said) == ['rank 0 of 2', 'rank 1 of 2']
+    output = re.findall(r'^rank \d of \d$', ''.join(node.output for node in nodes), re.M)
+    assert sorted(output) == ['rank 0 of 2', 'rank 1 of 2']
 
 
 def test_a_worker_that_cannot_start_ends_with_127(emulated):

@@ -33,8 +33,8 @@ def wheel(tmp_path_factory):
         pytest.skip('no ziglang: tools/deps.sh --wheel')
     out = tmp_path_factory.mktemp('wheel')
     zig = f'{ZIG.relative_to(ROOT)} -m ziglang'
-    words = ('--bin', BIN, '--out', out, '--glibc', '2.28', '--zig', zig)
-    return pathlib.Path(run(ROOT / 'packaging/wheel/build_wheel.py', *words, cwd=ROOT).strip())
+    args = ('--bin', BIN, '--out', out, '--glibc', '2.28', '--zig', zig)
+    return pathlib.Path(run(ROOT / 'packaging/wheel/build_wheel.py', *args, cwd=ROOT).strip())
 
 
 @pytest.fixture(scope='module')
@@ -55,8 +55,8 @@ def test_stand_in_for_a_wait_ends_at_the_deadline(tmp_path):
     library = tmp_path / 'stand_ins.so'
     source = ROOT / 'packaging' / 'wheel' / 'glibc_stand_ins.c'
     # Another name, because this machine's glibc has the function too.
-    words = ('-shared', '-fPIC', '-Wall', '-Werror', '-Dpthread_cond_clockwait=wait_until')
-    run('cc', *words, source, '-o', library)
+    args = ('-shared', '-fPIC', '-Wall', '-Werror', '-Dpthread_cond_clockwait=wait_until')
+    run('cc', *args, source, '-o', library)
     libc, stand_ins = ctypes.CDLL(None), ctypes.CDLL(str(library))
     # All zero: initialised.
     condition, mutex = ctypes.create_string_buffer(64), ctypes.create_string_buffer(64)
@@ -73,9 +73,9 @@ def test_stand_in_for_a_wait_ends_at_the_deadline(tmp_path):
 def test_runs_here_with_the_given_environment(scripts):
     env = {**os.environ, 'FROM_OUTSIDE': 'yes'}
     for command in ([scripts / 'cpprun'], [scripts / 'python', '-m', 'cpprun']):
-        said = run(*command, '--standalone', '--nproc-per-node=2', '--no-python', 'sh', '-c',
-                   'echo $RANK $FROM_OUTSIDE', env=env)
-        assert re.findall(r'^(\d) yes$', said, re.M) in (['0', '1'], ['1', '0']), said
+        output = run(*command, '--standalone', '--nproc-per-node=2', '--no-python', 'sh', '-c',
+                     'echo $RANK $FROM_OUTSIDE', env=env)
+        assert re.findall(r'^(\d) yes$', output, re.M) in (['0', '1'], ['1', '0']), output
 
 
 def test_exceptions_and_failures_are_reported(scripts, tmp_path):
@@ -83,8 +83,8 @@ def test_exceptions_and_failures_are_reported(scripts, tmp_path):
     assert '--nonsense' in run(scripts / 'cpprunctl', 'ps', '--nonsense', code=2)
     (tmp_path / 'events.jsonl').write_text('{"event": [\n{"event":"warning","text":"so"}\n')
     assert 'warning: so' in run(scripts / 'cpprunctl', 'events', tmp_path / 'events.jsonl')
-    said = run(scripts / 'cpprun', '--standalone', '--no-python', 'sh', '-c', 'exit 3', code=1)
-    assert 'exited with code 3' in said and 'Root Cause' in said
+    output = run(scripts / 'cpprun', '--standalone', '--no-python', 'sh', '-c', 'exit 3', code=1)
+    assert 'exited with code 3' in output and 'Root Cause' in output
 
 
 def test_runs_with_an_older_glibc(scripts, tmp_path):
@@ -100,8 +100,8 @@ def test_runs_with_an_older_glibc(scripts, tmp_path):
     assert list(root.glob('lib/*/libc-2.31.so'))
     (root / 'proc').mkdir(exist_ok=True)
     shutil.copy(scripts / 'cpprun', root / 'tmp')
-    words = ('unshare', '--mount', '--propagation', 'private', 'sh', '-c', INSIDE, 'sh', root)
-    said = run(*words, 'echo here $RANK $FROM_OUTSIDE',
-               env={**os.environ, 'FROM_OUTSIDE': 'yes', 'TMPDIR': '/tmp'})
-    assert sorted(re.findall(r'^here (\d) yes$', said, re.M)) == ['0', '1'], said
-    assert 'exited with code 4' in run(*words, 'exit 4', code=1)
+    args = ('unshare', '--mount', '--propagation', 'private', 'sh', '-c', INSIDE, 'sh', root)
+    output = run(*args, 'echo here $RANK $FROM_OUTSIDE',
+                 env={**os.environ, 'FROM_OUTSIDE': 'yes', 'TMPDIR': '/tmp'})
+    assert sorted(re.findall(r'^here (\d) yes$', output, re.M)) == ['0', '1'], output
+    assert 'exited with code 4' in run(*args, 'exit 4', code=1)

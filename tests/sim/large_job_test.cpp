@@ -30,7 +30,7 @@ TEST(LargeJob, EveryMomentIsAccountedOnce) {
   }
 }
 
-// The product's account and the steps that were kept say the same, whatever the job uses.
+// The product's account and the steps that were kept agree, whatever the job uses.
 TEST(LargeJob, AccountedLossIsTheLossWithinAPercentOfTheTime) {
   for (int bits = 0; bits < 32; ++bits) {
     const LargeJobMeans means{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0,
@@ -61,7 +61,7 @@ TEST(LargeJob, EachMeansHelps) {
   }
 }
 
-// They go on from the newest step, not from the newest snapshot.
+// They continue from the newest step, not from the newest snapshot.
 TEST(LargeJob, SurvivorsRepeatFewSteps) {
   const auto redone = [](LargeJobMeans means) {
     const LargeJobResult result = run_large_job(job(1, means));

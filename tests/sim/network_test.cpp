@@ -52,7 +52,7 @@ class NetworkTest : public testing::Test {
     client.log.clear();
     server.log.clear();
   }
-  void says(const std::string& text) {
+  void sends(const std::string& text) {
     network.send(client_id, line, Bytes(text.begin(), text.end()));
   }
   void answers(const std::string& text) {
@@ -76,7 +76,7 @@ class NetworkTest : public testing::Test {
 
 TEST_F(NetworkTest, DeliversBytesInOrderThenTheEnd) {
   are_connected();
-  for (char c = 'a'; c <= 'z'; ++c) says(std::string(3, c));
+  for (char c = 'a'; c <= 'z'; ++c) sends(std::string(3, c));
   network.close(client_id, line, Ending::Fin);
   passes(1s);
   std::string expected;
@@ -110,11 +110,11 @@ TEST_F(NetworkTest, AHangingConnectSucceedsWhenTheRouteReturns) {
 TEST_F(NetworkTest, ACutDelaysAndLosesNothing) {
   are_connected();
   network.cut(kHere, kThere);
-  says("hello");
-  answers("still heard");
+  sends("hello");
+  answers("still received");
   passes(5s);
   EXPECT_EQ(server.log, "");
-  EXPECT_EQ(client.log, "still heard") << "the other way is open";
+  EXPECT_EQ(client.log, "still received") << "the other way is open";
   network.mend(kHere, kThere);
   passes(2s);
   EXPECT_EQ(server.log, "hello");
@@ -123,7 +123,7 @@ TEST_F(NetworkTest, ACutDelaysAndLosesNothing) {
 TEST_F(NetworkTest, DyingWithUnreadBytesResetsTheConnection) {
   are_connected();
   network.set_reading(server_id, false);
-  says("unread");
+  sends("unread");
   passes(1s);
   network.end(server_id);
   passes(1s);
@@ -140,9 +140,9 @@ TEST_F(NetworkTest, DyingWithoutUnreadBytesSendsFin) {
 TEST_F(NetworkTest, AHostWithoutPowerSendsNothingAndForgetsConnections) {
   are_connected();
   network.set_power(kThere, false);
-  says("is anybody there?");
+  sends("is anybody there?");
   passes(10s);
-  EXPECT_EQ(client.log, "") << "half open: nobody has told it";
+  EXPECT_EQ(client.log, "") << "half open: it has received no FIN";
   network.set_power(kThere, true);
   passes(2s);
   EXPECT_EQ(client.log, "[reset]");
@@ -151,7 +151,7 @@ TEST_F(NetworkTest, AHostWithoutPowerSendsNothingAndForgetsConnections) {
 TEST_F(NetworkTest, ABlackHoleDropsBothDirections) {
   are_connected();
   network.black_hole(line);
-  says("hello");
+  sends("hello");
   answers("hello");
   passes(60s);
   EXPECT_EQ(client.log + server.log, "");
@@ -160,9 +160,9 @@ TEST_F(NetworkTest, ABlackHoleDropsBothDirections) {
 TEST_F(NetworkTest, AFrozenReaderGetsEverythingLater) {
   are_connected();
   network.set_reading(server_id, false);
-  says("one ");
+  sends("one ");
   passes(1s);
-  says("two");
+  sends("two");
   passes(1s);
   EXPECT_EQ(server.log, "");
   network.set_reading(server_id, true);
@@ -172,7 +172,7 @@ TEST_F(NetworkTest, AFrozenReaderGetsEverythingLater) {
 
 TEST_F(NetworkTest, ABrokenConnectionEndsOnBothSides) {
   are_connected();
-  says("lost");
+  sends("lost");
   network.break_connection(line);
   passes(1s);
   EXPECT_EQ(client.log, "[reset]");
@@ -182,7 +182,7 @@ TEST_F(NetworkTest, ABrokenConnectionEndsOnBothSides) {
 TEST_F(NetworkTest, CongestionDelaysUntilItEnds) {
   are_connected();
   network.clog(kHere, kThere, event_queue.now() + 3s);
-  says("late");
+  sends("late");
   passes(2900ms);
   EXPECT_EQ(server.log, "");
   passes(200ms);

@@ -28,7 +28,7 @@ struct Request {
   uint64_t last = 0;
   Size size = Size::Small;
   int64_t large_nodes = kLargeNodes;
-  bool is_story = false;
+  bool is_traced = false;
   bool stops_at_first = false;
   std::string kept;  // a file of sizes and seeds, instead of the range
 };
@@ -65,7 +65,7 @@ bool parse(int count, char** words, Request& request) {
     } else if (word == "--seed" && i + 1 < count) {
       if (!parse_number(words[++i], request.first)) return false;
       request.last = request.first;
-      request.is_story = true;
+      request.is_traced = true;
     } else if (word == "--seeds" && i + 1 < count) {
       std::string_view range = words[++i];
       size_t colon = range.find(':');
@@ -97,17 +97,17 @@ void judge_store(uint64_t seed, SwarmResult& result, Sum& sum) {
   StoreResult store = run_store_simulation(seed);
   result.broken.insert(result.broken.end(), store.broken.begin(), store.broken.end());
   if (seed % kTwiceEach == 0 && run_store_simulation(seed).hash != store.hash) {
-    result.broken.emplace_back("the same seed gave two different lives of the store");
+    result.broken.emplace_back("the same seed gave two different runs of the store");
   }
   sum.waits += store.waits;
 }
 
 void run_seed(uint64_t seed, const Request& request, Sum& sum) {
   const Size size = request.size;
-  const bool is_story = request.is_story;
+  const bool is_traced = request.is_traced;
   SwarmPlan plan = draw_plan(seed, size, request.large_nodes);
-  if (is_story) print_line(plan.text());
-  SwarmResult result = run_swarm(plan, is_story ? print_line : nullptr);
+  if (is_traced) print_line(plan.text());
+  SwarmResult result = run_swarm(plan, is_traced ? print_line : nullptr);
   if (size != Size::Large && seed % kTwiceEach == 0 && run_swarm(plan).hash != result.hash) {
     result.broken.emplace_back("the same seed gave two different runs");
   }

@@ -4,7 +4,7 @@ import sys
 
 import torch
 from accelerate import Accelerator
-from framework_data import Numbers, before_step, end, make_model, say
+from framework_data import Numbers, before_step, end, make_model, report
 
 from cpprun_worker import accelerate as snapshots
 
@@ -33,7 +33,7 @@ def main():
 
     state = snapshots.snapshot(accelerator, sys.argv[1])
     step = state.resume()
-    say(f'from {step} {state.source}')
+    report(f'from {step} {state.source}')
     assert counter.seen == step
     while step < 30:
         epoch, done = divmod(step, len(loader))

@@ -11,7 +11,7 @@ static int fail(const char* what) {
   return 3;
 }
 
-/* Both ranks say who they are through the store, and read what the other says. */
+/* Both ranks write their identity into the store, and read that of the other. */
 static int work(void) {
   cpprun_store* store = NULL;
   if (cpprun_store_open(NULL, 20000, &store) != CPPRUN_OK) return fail("open");

@@ -4,7 +4,7 @@ import sys
 
 import torch
 import torch.distributed as dist
-from framework_data import Numbers, before_step, end, make_model, say
+from framework_data import Numbers, before_step, end, make_model, report
 from torch.distributed.checkpoint.state_dict import (
     get_model_state_dict,
     get_optimizer_state_dict,
@@ -67,7 +67,7 @@ def main():
     }
     state = cpprun_worker.Snapshot(sys.argv[1], sharded=states)
     state.resume()
-    say(f'from {progress.step} {state.source}')
+    report(f'from {progress.step} {state.source}')
     while progress.step < 30:
         before_step(progress.step)
         items = [data[(progress.step * 8 + 4 * dist.get_rank() + i) % 400] for i in range(4)]

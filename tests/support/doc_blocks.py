@@ -1,6 +1,6 @@
 """Blocks of a page of the documentation. doc_runner.py follows a page as a reader does.
 
-The comment above a block says what the runner does with it:
+The comment above a block states what the runner does with it:
 
     <!-- test -->                     its commands run, in the folder of the page
     <!-- test: root -->               the same, in the project itself

@@ -46,7 +46,7 @@ def finish(block, started, limit):
 
 
 def follow(launches, page_blocks, limit):
-    """Does what the blocks say, in their order, in the folder of `launches`."""
+    """Runs the blocks, in their order, in the folder of `launches`."""
     terminals = []
     for block in page_blocks:
         mark = block.mark or ''

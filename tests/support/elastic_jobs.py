@@ -62,15 +62,15 @@ def kill_again_and_again(job, ranks=(3, 0, 3), n=4):
 
 class Undisturbed:
     """The parameters after a training without a failure, which runs once for the same arguments.
-    `train(jobs, *words, n=n)` starts it.
+    `train(jobs, *args, n=n)` starts it.
     """
 
     def __init__(self, train):
         self.train = train
         self.known = {}
 
-    def __call__(self, jobs, n=4, *words):
-        key = (n, *words)
+    def __call__(self, jobs, n=4, *args):
+        key = (n, *args)
         if key not in self.known:
-            self.known[key] = parameters(self.train(jobs, *words, n=n), n)
+            self.known[key] = parameters(self.train(jobs, *args, n=n), n)
         return self.known[key]

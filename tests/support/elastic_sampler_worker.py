@@ -33,7 +33,7 @@ class Counts:
         self.used.copy_(state['used'])
 
 
-def say(text):
+def report(text):
     print(f'[rank {os.environ["RANK"]}] {text}', flush=True)
 
 
@@ -43,8 +43,8 @@ def train():
     for step in elastic.steps(steps, backend='gloo', counts=counts, sampler=sampler):
         round = elastic.current_round()
         if seen != round.number:
-            say(f'call of process {os.getpid()} in round {round.number}')
-            say(f'from {step}')
+            report(f'call of process {os.getpid()} in round {round.number}')
+            report(f'from {step}')
             seen = round.number
         with elastic.commit():
             rows = sampler.next(BATCH)
@@ -56,9 +56,9 @@ def train():
             counts.used[sampler.epoch] += used
             time.sleep(float(WORDS['sleep']))
             if round.rank == 0:
-                say(f'step {step + 1} of round {round.number}')
+                report(f'step {step + 1} of round {round.number}')
     whole = counts.used[: sampler.epoch]
-    say(f'{len(whole)} epochs, each sample {whole.min()} to {whole.max()} times')
+    report(f'{len(whole)} epochs, each sample {whole.min()} to {whole.max()} times')
     dist.destroy_process_group()
 
 

@@ -63,7 +63,7 @@ class Sampler:
 SAMPLER = Sampler()
 
 
-def say(text):
+def report(text):
     print(f'[rank {os.environ["RANK"]}] {text}', flush=True)
 
 
@@ -112,8 +112,8 @@ def train():
     for step in elastic.steps(STEPS, backend=BACKEND, min_world=2, **objects):
         round = elastic.current_round()
         if seen != round.number:
-            say(f'call of process {os.getpid()} in round {round.number}')
-            say(f'from {step}')
+            report(f'call of process {os.getpid()} in round {round.number}')
+            report(f'from {step}')
             seen = round.number
         if IS_FAULTY and FAULT == 'block' and step == 10:
             continue
@@ -121,8 +121,8 @@ def train():
             train_one_step(ddp, step, round.rank, commit)
             time.sleep(float(WORDS.get('sleep', 0)))
             if round.rank == 0:
-                say(f'step {step + 1} of round {round.number}')
-    say(f'parameters {hash_of(MODEL)}')
+                report(f'step {step + 1} of round {round.number}')
+    report(f'parameters {hash_of(MODEL)}')
     dist.destroy_process_group()
 
 

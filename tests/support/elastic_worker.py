@@ -50,7 +50,7 @@ MODEL = nn.Sequential(nn.Linear(20, 60), nn.Tanh(), nn.Linear(60, 7)).to(DEVICE)
 OPTIMIZER = torch.optim.AdamW(MODEL.parameters(), 1e-2)
 
 
-def say(text):
+def report(text):
     print(f'[rank {os.environ["RANK"]}] {text}', flush=True)
 
 
@@ -88,7 +88,7 @@ def die_as_donor(round):
 
     def broadcast(*args, **options):
         if options.get('src') == round.rank:
-            say('dies as the donor')
+            report('dies as the donor')
             os.kill(os.getpid(), signal.SIGKILL)
         return send(*args, **options)
 
@@ -101,7 +101,7 @@ def die_early(round):
     if round.number in rounds and str(round.rank) == FAULTY:
         while 'late' in WORDS and not STORE_FOUND.exists():
             time.sleep(0.02)
-        say(f'dies in round {round.number}')
+        report(f'dies in round {round.number}')
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -126,14 +126,14 @@ def connect_late(round):
 
 def bring_company():
     """What a program may have beside its training function."""
-    signal.signal(signal.SIGTERM, lambda *_: say('handles SIGTERM'))
-    signal.signal(signal.SIGUSR1, lambda *_: say('handles SIGUSR1'))
+    signal.signal(signal.SIGTERM, lambda *_: report('handles SIGTERM'))
+    signal.signal(signal.SIGUSR1, lambda *_: report('handles SIGUSR1'))
     code = 'import time\nwhile True: print("line of the child", flush=True); time.sleep(0.05)'
     subprocess.Popen([sys.executable, '-c', code])
 
     def talk():
         while True:
-            say('line of the thread')
+            report('line of the thread')
             time.sleep(0.05)
 
     threading.Thread(target=talk, daemon=True).start()
@@ -147,7 +147,7 @@ UNHEALTHY, _, PATIENT = WORDS.get('health', '').partition(':')
 
 
 def check_health():
-    say('checks its health')
+    report('checks its health')
     if PATIENT != os.environ['RANK']:
         return None
     if UNHEALTHY == 'fail':
@@ -160,10 +160,10 @@ def check_health():
 def run_steps(round, model, step, snapshot):
     while step < STEPS:
         if IS_FAULTY and FAULT == 'hang' and step == 10:
-            say('hangs')
+            report('hangs')
             hang()
         if IS_FAULTY and FAULT == 'wait' and step == 10:
-            say('waits')
+            report('waits')
             threading.Event().wait()
         if COMPANY is not None:
             next(COMPANY)
@@ -173,7 +173,7 @@ def run_steps(round, model, step, snapshot):
         step += 1
         round.commit(step)
         if round.rank == 0:
-            say(f'step {step} of round {round.number}')
+            report(f'step {step} of round {round.number}')
         if snapshot is not None:
             snapshot.maybe_save(step, every=5)
             die_at(step, 'save')
@@ -186,7 +186,7 @@ def run_steps(round, model, step, snapshot):
     min_world=2, health_check=check_health if UNHEALTHY else None, health_check_timeout=2
 )
 def train(round):
-    say(f'call of process {os.getpid()} in round {round.number}')
+    report(f'call of process {os.getpid()} in round {round.number}')
     if IS_FAULTY and FAULT == 'raise' and not round.is_first:
         raise ValueError('the second call fails')
     if FAULT == 'broadcast' and round.number == 2:
@@ -202,17 +202,17 @@ def train(round):
     else:
         step = round.share_state(model=MODEL, optimizer=OPTIMIZER)
         model = round.data_parallel(MODEL)
-    say(f'from {step}')
+    report(f'from {step}')
     try:
         run_steps(round, model, step, snapshot)
     except RuntimeError:
         if IS_FAULTY and FAULT == 'swallow':
-            say('swallows')
+            report('swallows')
             while True:
                 time.sleep(0.1)
         raise
-    say(f'rollbacks {_job_history.of_process().rollbacks}')
-    say(f'parameters {hash_of(MODEL)}')
+    report(f'rollbacks {_job_history.of_process().rollbacks}')
+    report(f'parameters {hash_of(MODEL)}')
     dist.destroy_process_group()
 
 

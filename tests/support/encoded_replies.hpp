@@ -14,19 +14,23 @@ namespace cpprun {
 
 class EncodedReplies : public ReplySink {
  public:
-  void reply_byte(SessionId to, uint8_t v) override { tcpstore::reply_byte(said[to.value], v); }
-  void reply_number(SessionId to, int64_t v) override { tcpstore::reply_number(said[to.value], v); }
-  void reply_nonce(SessionId to, uint32_t v) override { tcpstore::reply_nonce(said[to.value], v); }
+  void reply_byte(SessionId to, uint8_t v) override { tcpstore::reply_byte(replies[to.value], v); }
+  void reply_number(SessionId to, int64_t v) override {
+    tcpstore::reply_number(replies[to.value], v);
+  }
+  void reply_nonce(SessionId to, uint32_t v) override {
+    tcpstore::reply_nonce(replies[to.value], v);
+  }
   void reply_bytes(SessionId to, std::string_view v) override {
-    tcpstore::reply_bytes(said[to.value], v);
+    tcpstore::reply_bytes(replies[to.value], v);
   }
   void reply_value(SessionId to, const Value& v) override { reply_bytes(to, v.view()); }
   void refuse(SessionId to, std::string_view) override {
-    said[to.value] += "refused";
+    replies[to.value] += "refused";
     refused = to;
   }
 
-  std::map<uint64_t, std::string> said;
+  std::map<uint64_t, std::string> replies;
   std::optional<SessionId> refused;  // the newest; ending its session resets this
 };
 

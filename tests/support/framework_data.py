@@ -38,7 +38,7 @@ def make_model():
     )
 
 
-def say(text):
+def report(text):
     print(f'[rank {RANK}] {text}', flush=True)
 
 
@@ -50,7 +50,7 @@ def before_step(step):
 
 def end(model):
     content = b''.join(each.detach().cpu().numpy().tobytes() for each in model.parameters())
-    say(f'parameters {hashlib.sha256(content).hexdigest()[:16]}')
+    report(f'parameters {hashlib.sha256(content).hexdigest()[:16]}')
     torch.distributed.barrier()
     sys.stdout.flush()
     os._exit(0)  # torch 2.11 sometimes aborts while gloo's threads still run

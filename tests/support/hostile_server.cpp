@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kHelloBytes = 6;  // VALIDATE, GETNUMKEYS
 
-bool say(int fd, const std::string& bytes) {
+bool send_bytes(int fd, const std::string& bytes) {
   if (bytes.empty()) return true;
   return ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
 }
@@ -55,10 +55,10 @@ void HostileServer::serve() {
 void HostileServer::serve_one(int fd) {
   char bytes[4096];
   if (::recv(fd, bytes, kHelloBytes, MSG_WAITALL) != kHelloBytes) return;
-  if (!say(fd, script_.greeting)) return;
+  if (!send_bytes(fd, script_.greeting)) return;
   if (::recv(fd, bytes, sizeof bytes, 0) <= 0) return;
   do {
-    if (!say(fd, script_.answer)) return;
+    if (!send_bytes(fd, script_.answer)) return;
   } while (script_.is_trickling && !is_over_);
   if (script_.hangs_up) return;
   while (::recv(fd, bytes, sizeof bytes, 0) > 0) continue;

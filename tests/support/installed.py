@@ -39,14 +39,14 @@ class Package:
         )
         return done.returncode, done.stdout
 
-    def configure(self, source, build, *words):
+    def configure(self, source, build, *args):
         launcher = ('-DCMAKE_CXX_COMPILER_LAUNCHER=ccache',) if shutil.which('ccache') else ()
-        options = ('-G', 'Ninja', f'-DCMAKE_PREFIX_PATH={self.prefix}', *launcher, *words)
+        options = ('-G', 'Ninja', f'-DCMAKE_PREFIX_PATH={self.prefix}', *launcher, *args)
         return self.run('cmake', '-S', source, '-B', build, *options, seconds=60)
 
-    def build(self, source, build, *words):
+    def build(self, source, build, *args):
         """Configures and builds a user's project; returns the output."""
-        code, configured = self.configure(source, build, *words)
+        code, configured = self.configure(source, build, *args)
         assert code == 0, configured
         ccache = {'CCACHE_BASEDIR': str(build.parent), 'CCACHE_NOHASHDIR': '1'}
         code, built = self.run('cmake', '--build', build, env=ccache)

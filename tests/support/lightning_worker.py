@@ -11,7 +11,7 @@ import warnings
 
 import lightning.pytorch as pl
 import torch
-from framework_data import Numbers, before_step, end, make_model, say
+from framework_data import Numbers, before_step, end, make_model, report
 from torch.utils.data import DataLoader
 
 from cpprun_worker.lightning import SnapshotCallback
@@ -35,7 +35,7 @@ class Module(pl.LightningModule):
 
     def on_train_start(self):
         state = next(c for c in self.trainer.callbacks if isinstance(c, SnapshotCallback))
-        say(f'from {self.global_step} {state.snapshot.source}')
+        report(f'from {self.global_step} {state.snapshot.source}')
 
 
 def main():

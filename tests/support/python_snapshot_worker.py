@@ -50,13 +50,13 @@ class Net(nn.Module):
         return self.last(nn.functional.dropout(torch.relu(self.second(hidden)), 0.1))
 
 
-def say(text):
+def report(text):
     print(f'[rank {RANK}] {text}', flush=True)
 
 
-def make(words):
+def make(settings):
     torch.manual_seed(0)
-    model = Net(int(words.get('width', 300))).to(DEVICE)
+    model = Net(int(settings.get('width', 300))).to(DEVICE)
     if WORLD > 1:
         model = DistributedDataParallel(model, bucket_cap_mb=0.05)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
@@ -78,21 +78,21 @@ def hash_of(tensors):
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def make_snapshot(words, model, optimizer, scheduler, extra, own):
-    flags = words.get('flags', '').split(',')
+def make_snapshot(settings, model, optimizer, scheduler, extra, own):
+    flags = settings.get('flags', '').split(',')
     if 'impatient' in flags:  # a file system that does not answer is given up in seconds
         from cpprun_worker._snapshot import files, ranks
 
         files.ANSWER_TAKES = 3
         ranks.SHARDS_TIMEOUT = datetime.timedelta(seconds=20)
     return cpprun_worker.Snapshot(
-        words.get('folder'),
+        settings.get('folder'),
         model=model,
         optimizer=optimizer,
         scheduler=scheduler,
         extra=extra,
         per_rank=own,
-        keep=int(words.get('keep', 3)),
+        keep=int(settings.get('keep', 3)),
         in_memory='no-memory' not in flags,
         refuse_nan='refuse-nan' in flags,
     )
@@ -104,25 +104,25 @@ def number_or_text(word):
 
 def hold(state):
     state.wait()
-    say('holds')
+    report('holds')
     while not os.path.exists('go'):
         time.sleep(0.05)
 
 
-def main(words):
+def main(settings):
     if WORLD > 1:
-        dist.init_process_group(words.get('backend', 'gloo'))
-    say(f'started as process {os.getpid()}')
-    model, optimizer, scheduler = make(words)
+        dist.init_process_group(settings.get('backend', 'gloo'))
+    report(f'started as process {os.getpid()}')
+    model, optimizer, scheduler = make(settings)
     extra, own = {'epoch': 0, 'seen': []}, {'mine': torch.tensor([RANK])}
-    state = make_snapshot(words, model, optimizer, scheduler, extra, own)
+    state = make_snapshot(settings, model, optimizer, scheduler, extra, own)
     step = state.resume()
-    say(f'from {step} {state.source}')
+    report(f'from {step} {state.source}')
     assert extra['seen'] == list(range(1, step + 1)), extra
     is_whole = own['mine'].tolist() == ([RANK] if not step else [RANK, step])
-    assert is_whole or 'lacks-own' in words.get('flags', ''), own
-    every, disk_every = (number_or_text(words.get(*word)) for word in EVERY)
-    while step < int(words.get('steps', 30)):
+    assert is_whole or 'lacks-own' in settings.get('flags', ''), own
+    every, disk_every = (number_or_text(settings.get(*word)) for word in EVERY)
+    while step < int(settings.get('steps', 30)):
         cpprun_worker.fault_point(step=step)
         train(model, optimizer)
         scheduler.step()
@@ -130,22 +130,22 @@ def main(words):
         extra['seen'].append(step)
         extra['epoch'] = step // 10
         own['mine'] = torch.tensor([RANK, step])
-        if step == int(words.get('nan', -1)):
+        if step == int(settings.get('nan', -1)):
             optimizer.param_groups[0]['params'][0].data[0] = float('nan')
         if RANK == 0:
-            say(f'step {step}')
-        time.sleep(float(words.get('sleep', 0)))
+            report(f'step {step}')
+        time.sleep(float(settings.get('sleep', 0)))
         cpprun_worker.heartbeat(step)
         state.maybe_save(step, every, disk_every)
-        if 'waits' in words.get('flags', ''):
+        if 'waits' in settings.get('flags', ''):
             state.wait()
-        if step == int(words.get('hold', -1)):
+        if step == int(settings.get('hold', -1)):
             hold(state)
     is_well = state.wait()
-    say(f'saved {is_well} {state.last_path}')
-    say(f'parameters {hash_of(model.parameters())}')
+    report(f'saved {is_well} {state.last_path}')
+    report(f'parameters {hash_of(model.parameters())}')
     if RANK == 0:  # DistributedDataParallel takes the buffers of rank 0
-        say(f'state {hash_of(model.state_dict().values())}')
+        report(f'state {hash_of(model.state_dict().values())}')
     if WORLD > 1:
         dist.barrier()
         dist.destroy_process_group()

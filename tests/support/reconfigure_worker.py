@@ -22,7 +22,7 @@ STEPS = 30
 GROUPS = []  # of the rounds of this process, which stay alive: an address is not used again
 
 
-def say(text):
+def report(text):
     print(f'[rank {os.environ["RANK"]}] {text}', flush=True)
 
 
@@ -41,7 +41,7 @@ def sum_of_ranks(group=None):
 
 @cpprun_worker.elastic
 def train(round):
-    say(f'call of process {os.getpid()} in round {round.number}')
+    report(f'call of process {os.getpid()} in round {round.number}')
     was_there = dist.is_initialized()
     if 'twice' in sys.argv:
         make_group(round)
@@ -52,7 +52,7 @@ def train(round):
     kind = 'kept' if any(each is group for each in GROUPS) else 'new'
     GROUPS.append(group)
     ranks = ''.join(map(str, dist.get_process_group_ranks(group)))
-    say(f'group {kind} of {ranks}, initialized before: {was_there}')
+    report(f'group {kind} of {ranks}, initialized before: {was_there}')
     assert (dist.get_rank(), dist.get_world_size()) == (round.rank, round.world_size)
     pair = dist.new_group([0, 1])
     if round.rank < 2:
@@ -63,12 +63,12 @@ def train(round):
         step += 1
         round.commit(step)
         if round.rank == 0:
-            say(f'step {step} of round {round.number}')
+            report(f'step {step} of round {round.number}')
         time.sleep(0.02)
         steps = torch.tensor([step])
         dist.all_reduce(steps, dist.ReduceOp.MAX)
         step = steps.item()
-    say(f'sum {sum_of_ranks()}')
+    report(f'sum {sum_of_ranks()}')
     dist.destroy_process_group()
 
 

@@ -10,7 +10,7 @@ from launches import BIN, ROOT, SLOWEST
 from torch_python import PYTHON
 
 TWINS = ROOT / 'tests' / 'sdk' / 'twins'
-# Shell words that start a twin: f'{TWIN}/NAME.py'.
+# The shell command that starts a twin: f'{TWIN}/NAME.py'.
 TWIN = f'{PYTHON} -u {TWINS}/run.py {TWINS}'
 
 
@@ -36,9 +36,9 @@ class Ranks:
     def run(self, *command, env=None, seconds=90):
         """Runs a command in the test's folder; fails when it takes SLOWEST times longer."""
         own = {'OMP_NUM_THREADS': '1', 'TMPDIR': str(self.folder)}
-        words = [str(word) for word in command]
+        line = [str(part) for part in command]
         done = subprocess.run(  # noqa: S603
-            words,
+            line,
             env={**os.environ, **own, **(env or {})},
             cwd=self.folder,
             timeout=SLOWEST * seconds,
@@ -50,20 +50,20 @@ class Ranks:
 
     def cpprun(self, n, *command, flags=(), **options):
         """`command` on n ranks under cpprun."""
-        words = ('--standalone', f'--nproc_per_node={n}', *flags, '--no-python', *command)
-        return self.run(BIN / 'cpprun', *words, **options)
+        args = ('--standalone', f'--nproc_per_node={n}', *flags, '--no-python', *command)
+        return self.run(BIN / 'cpprun', *args, **options)
 
-    def case(self, part, n, name, *words, **options):
+    def case(self, part, n, name, *args, **options):
         """A case of sdk_<part>_cases on n ranks."""
-        return self.cpprun(n, BIN / f'sdk_{part}_cases', name, *words, **options)
+        return self.cpprun(n, BIN / f'sdk_{part}_cases', name, *args, **options)
 
-    def twin(self, n, script, *words, **options):
+    def twin(self, n, script, *args, **options):
         """twins/<script>, in Python, on n ranks under cpprun."""
-        return self.cpprun(n, PYTHON, '-u', TWINS / 'run.py', TWINS / script, *words, **options)
+        return self.cpprun(n, PYTHON, '-u', TWINS / 'run.py', TWINS / script, *args, **options)
 
-    def lone_case(self, part, name, *words, **options):
+    def lone_case(self, part, name, *args, **options):
         """A case in one process, without a launcher."""
-        return self.run(BIN / f'sdk_{part}_cases', name, *words, **options)
+        return self.run(BIN / f'sdk_{part}_cases', name, *args, **options)
 
-    def lone_twin(self, script, *words, **options):
-        return self.run(PYTHON, '-u', TWINS / 'run.py', TWINS / script, *words, **options)
+    def lone_twin(self, script, *args, **options):
+        return self.run(PYTHON, '-u', TWINS / 'run.py', TWINS / script, *args, **options)

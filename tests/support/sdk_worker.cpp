@@ -60,7 +60,7 @@ void throw_nested() {
   return overflow_the_stack(depth) + room[0];
 }
 
-void throw_own() { throw OwnError("nobody catches this"); }
+void throw_own() { throw OwnError("no handler catches this"); }
 
 [[gnu::noinline]] void break_a_promise(void (*may_throw)()) noexcept { may_throw(); }
 

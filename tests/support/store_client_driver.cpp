@@ -53,60 +53,60 @@ std::string text_of(const Words& values) {
   return all;
 }
 
-std::string say(const Error& error) {
+std::string shown(const Error& error) {
   static const char* const kKinds[] = {"Usage",    "BadValue", "System", "Network",
                                        "Protocol", "Timeout",  "Refused"};
   return "error " + std::string(kKinds[static_cast<int>(error.kind)]) + " " + error.text;
 }
-std::string say(const Status& status) { return status ? "ok" : say(status.error()); }
+std::string shown(const Status& status) { return status ? "ok" : shown(status.error()); }
 template <class T>
-std::string say(const Result<T>& result) {
-  return result ? "ok " + text_of(*result) : say(result.error());
+std::string shown(const Result<T>& result) {
+  return result ? "ok " + text_of(*result) : shown(result.error());
 }
 
 using Verb = std::function<std::string(StoreClient&, const Words&)>;
 
 // w[0] is the verb itself.
 const std::map<std::string, Verb> kVerbs = {
-    {"set", [](auto& c, const Words& w) { return say(c.set(unhex(w[1]), unhex(w[2]))); }},
+    {"set", [](auto& c, const Words& w) { return shown(c.set(unhex(w[1]), unhex(w[2]))); }},
     {"set_long",
      [](auto& c, const Words& w) {
-       return say(c.set(unhex(w[1]), std::string(std::stoull(w[2]), 'x')));
+       return shown(c.set(unhex(w[1]), std::string(std::stoull(w[2]), 'x')));
      }},
-    {"get", [](auto& c, const Words& w) { return say(c.get(unhex(w[1]))); }},
+    {"get", [](auto& c, const Words& w) { return shown(c.get(unhex(w[1]))); }},
     {"get_size",
      [](auto& c, const Words& w) {
        Result<std::string> value = c.get(unhex(w[1]));
-       return value ? "ok " + std::to_string(value->size()) : say(value);
+       return value ? "ok " + std::to_string(value->size()) : shown(value);
      }},
-    {"add", [](auto& c, const Words& w) { return say(c.add(unhex(w[1]), std::stoll(w[2]))); }},
+    {"add", [](auto& c, const Words& w) { return shown(c.add(unhex(w[1]), std::stoll(w[2]))); }},
     {"compare_set",
      [](auto& c, const Words& w) {
-       return say(c.compare_set(unhex(w[1]), unhex(w[2]), unhex(w[3])));
+       return shown(c.compare_set(unhex(w[1]), unhex(w[2]), unhex(w[3])));
      }},
     {"wait",
      [](auto& c, const Words& w) {
-       return say(c.wait(unhexed(w, 2), std::chrono::milliseconds(std::stoll(w[1]))));
+       return shown(c.wait(unhexed(w, 2), std::chrono::milliseconds(std::stoll(w[1]))));
      }},
-    {"check", [](auto& c, const Words& w) { return say(c.check(unhexed(w, 1))); }},
-    {"delete_key", [](auto& c, const Words& w) { return say(c.delete_key(unhex(w[1]))); }},
-    {"num_keys", [](auto& c, const Words&) { return say(c.num_keys()); }},
-    {"append", [](auto& c, const Words& w) { return say(c.append(unhex(w[1]), unhex(w[2]))); }},
-    {"multi_get", [](auto& c, const Words& w) { return say(c.multi_get(unhexed(w, 1))); }},
+    {"check", [](auto& c, const Words& w) { return shown(c.check(unhexed(w, 1))); }},
+    {"delete_key", [](auto& c, const Words& w) { return shown(c.delete_key(unhex(w[1]))); }},
+    {"num_keys", [](auto& c, const Words&) { return shown(c.num_keys()); }},
+    {"append", [](auto& c, const Words& w) { return shown(c.append(unhex(w[1]), unhex(w[2]))); }},
+    {"multi_get", [](auto& c, const Words& w) { return shown(c.multi_get(unhexed(w, 1))); }},
     {"multi_set",
      [](auto& c, const Words& w) {
        Words flat = unhexed(w, 1);
        std::vector<std::pair<std::string, std::string>> pairs;
        for (size_t i = 0; i + 1 < flat.size(); i += 2) pairs.emplace_back(flat[i], flat[i + 1]);
-       return say(c.multi_set(pairs));
+       return shown(c.multi_set(pairs));
      }},
     {"queue_push",
-     [](auto& c, const Words& w) { return say(c.queue_push(unhex(w[1]), unhex(w[2]))); }},
+     [](auto& c, const Words& w) { return shown(c.queue_push(unhex(w[1]), unhex(w[2]))); }},
     {"queue_pop",
-     [](auto& c, const Words& w) { return say(c.queue_pop(unhex(w[1]), w[2] == "block")); }},
-    {"queue_len", [](auto& c, const Words& w) { return say(c.queue_len(unhex(w[1]))); }},
+     [](auto& c, const Words& w) { return shown(c.queue_pop(unhex(w[1]), w[2] == "block")); }},
+    {"queue_len", [](auto& c, const Words& w) { return shown(c.queue_len(unhex(w[1]))); }},
     {"barrier",
-     [](auto& c, const Words& w) { return say(c.barrier(unhex(w[1]), std::stoi(w[2]))); }},
+     [](auto& c, const Words& w) { return shown(c.barrier(unhex(w[1]), std::stoi(w[2]))); }},
 };
 
 }  // namespace
@@ -119,7 +119,7 @@ int main(int argc, char** argv) {
   options.prefix = argv[4];
   options.checks_in = std::string(argv[5]) == "1";
   Result<StoreClient> client = StoreClient::connect(argv[1], options);
-  std::cout << (client ? "ok" : say(client.error())) << '\n' << std::flush;
+  std::cout << (client ? "ok" : shown(client.error())) << '\n' << std::flush;
   if (!client) return 1;
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream stream(line);

@@ -27,12 +27,12 @@ class SpokenReplies : public ReplySink {
   void reply_value(SessionId to, const Value& value) override { reply_bytes(to, value.view()); }
   void refuse(SessionId to, std::string_view) override { add(to, "", "refused", ""); }
 
-  std::map<uint64_t, std::string> said;
+  std::map<uint64_t, std::string> replies;
 
  private:
   // Piece by piece: g++ 12 warns wrongly of overflows in sums of strings (GCC bug 105651).
   void add(SessionId to, std::string_view before, std::string_view word, std::string_view after) {
-    std::string& all = said[to.value];
+    std::string& all = replies[to.value];
     if (!all.empty()) all.append(" ");
     all.append(before).append(word).append(after);
   }
@@ -46,14 +46,14 @@ inline std::string in_quotes(std::string_view text) {
 class StoreTest : public testing::Test {
  protected:
   // All replies to `to` since the last call.
-  std::string heard(uint64_t to) {
-    std::string said = std::move(sink_.said[to]);
-    sink_.said.erase(to);
-    return said;
+  std::string replies_to(uint64_t to) {
+    std::string replies = std::move(sink_.replies[to]);
+    sink_.replies.erase(to);
+    return replies;
   }
   std::string run(uint64_t from, const Command& command) {
     store_.apply(SessionId(from), command, sink_);
-    return heard(from);
+    return replies_to(from);
   }
   std::string key(uint64_t from, Op op, std::string_view name) {
     Command c;

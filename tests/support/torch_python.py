@@ -13,7 +13,7 @@ COPY_LIBRARY = BIN / 'libcpprun_copy.so'  # in the wheel beside its Python modul
 def training_env(modules='torch,numpy', python=PYTHON, are_forked=None, **more):
     """The environment of a job whose workers import these modules. They are forked from a process
     that has imported them, because imports take nine tenths of the CPU time of such tests. With
-    CPPRUN_ALL they are spawned, as by default, unless `are_forked` says otherwise."""
+    CPPRUN_ALL they are spawned, as by default, unless `are_forked` is true."""
     env = {'OMP_NUM_THREADS': '1', 'PYTHON_EXEC': str(python)}
     if COPY_LIBRARY.exists():
         env['CPPRUN_COPY_LIBRARY'] = str(COPY_LIBRARY)

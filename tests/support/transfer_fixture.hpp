@@ -58,9 +58,9 @@ inline Manifest manifest_of(const std::map<std::string, std::string>& files) {
 // A server with a scripted answer to each request on each connection.
 class FakeServer {
  public:
-  using Say = std::function<bool(PeerSocket&, const Request&)>;  // false: disconnect
+  using Answer = std::function<bool(PeerSocket&, const Request&)>;  // false: disconnect
 
-  explicit FakeServer(Say say) : say_(std::move(say)) {
+  explicit FakeServer(Answer answer) : answer_(std::move(answer)) {
     listener_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -92,12 +92,12 @@ class FakeServer {
         Result<std::string> line = peer.receive_line(5s);
         if (!line) break;
         Result<Request> request = snapshot_protocol::decode_request(*line);
-        if (!request || !say_(peer, *request)) break;
+        if (!request || !answer_(peer, *request)) break;
       }
     }
   }
 
-  const Say say_;
+  const Answer answer_;
   const std::shared_ptr<CancelToken> cancel_token_ = std::make_shared<CancelToken>();
   UniqueFd listener_;
   std::thread thread_;

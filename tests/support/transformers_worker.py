@@ -8,7 +8,7 @@ import sys
 
 os.environ['HF_HUB_OFFLINE'] = '1'
 import torch
-from framework_data import Numbers, before_step, end, make_model, say
+from framework_data import Numbers, before_step, end, make_model, report
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from cpprun_worker.transformers import SnapshotCallback
@@ -74,7 +74,7 @@ class Said(TrainerCallback):
         self.snapshots = snapshots
 
     def on_train_begin(self, args, state, control, **_):
-        say(f'from {state.global_step} {self.snapshots.snapshot.source}')
+        report(f'from {state.global_step} {self.snapshots.snapshot.source}')
 
 
 main()

@@ -18,7 +18,7 @@ def run(*command, code=0, seconds=600, **options):
 
 
 def check_requirements(wheel, scripts, objdump, loader):
-    """The programs need no newer glibc than the wheel's tag says, and no other libraries."""
+    """The programs need no newer glibc than the wheel's tag allows, and no other libraries."""
     tag = tuple(map(int, re.search(r'manylinux_(\d+)_(\d+)_', wheel.name).groups()))
     assert tag <= OLDEST
     for name in ('cpprun', 'cpprunctl'):

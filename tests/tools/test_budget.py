@@ -70,7 +70,7 @@ def test_slow_machine_passes(check, factor):
     assert check(slow, slower=factor) == []
 
 
-def test_says_how_slow_the_machine_is(check, capsys):
+def test_prints_how_slow_the_machine_is(check, capsys):
     check(AS_RECORDED, slower=1.5)
     assert 'takes 1.50 times the CPU time of the reference machine' in capsys.readouterr().out
 
@@ -114,8 +114,8 @@ def test_compile_time_does_not_count(tmp_path):
 
 def test_measures_the_work_of_a_stage(tmp_path):
     """A shell as test.sh: its children's CPU time counts, in the stage and in the part."""
-    words = f'{sys.executable} {budget.__file__}'
-    begin, end = (f'{words} {word} {tmp_path}' for word in ('begin', 'end'))
+    program = f'{sys.executable} {budget.__file__}'
+    begin, end = (f'{program} {verb} {tmp_path}' for verb in ('begin', 'end'))
     burn = f'{sys.executable} -c "import time\nwhile time.process_time() < 0.3: pass"'
     script = f'{begin} s $$; {begin} s.compile $$; {burn}; {end} s.compile $$; {burn}; {end} s $$'
     done = subprocess.run(['bash', '-c', script], capture_output=True, text=True, check=True)

@@ -35,7 +35,7 @@ def test_goal_may_be_a_fraction_of_torchs_value():
     assert report.failure_summary(row) == "≤ 0.5 × torch's = 5: MISSED"
 
 
-def test_larger_is_better_where_the_goal_says_so():
+def test_larger_is_better_where_the_goal_is_a_minimum():
     goal = Goal(2, at_least=True)
     assert row_with(goal, cpprun=[2.1]).is_reached() is True
     assert row_with(goal, cpprun=[1.9]).is_reached() is False

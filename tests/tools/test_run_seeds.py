@@ -29,9 +29,9 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(place, monkeypatch, tree, *words):
+def run(place, monkeypatch, tree, *args):
     monkeypatch.setattr(run_seeds, 'digest', lambda: tree)
-    monkeypatch.setattr(run_seeds.sys, 'argv', ['run_seeds', *words])
+    monkeypatch.setattr(run_seeds.sys, 'argv', ['run_seeds', *args])
     with pytest.raises(SystemExit) as end:
         run_seeds.main()
     return end.value.code, json.loads((place / 'seeds.json').read_text())

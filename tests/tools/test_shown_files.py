@@ -10,7 +10,7 @@ PAGES = doc_blocks.pages(ROOT / 'docs')
 
 
 @pytest.mark.parametrize('name', [name for name in PAGES if name.startswith('tutorials/')])
-def test_each_block_of_a_tutorial_says_whether_it_is_tested(name):
+def test_each_block_of_a_tutorial_states_whether_it_is_tested(name):
     blocks = [block for block in PAGES[name] if block.is_shell]
     assert [block.line for block in blocks if block.mark is None] == []
 

@@ -17,16 +17,16 @@ def analyze():
 
 
 def exposure_of(unit):
-    """Whether the unit is within EXPOSURE, and what systemd-analyze said."""
-    said = subprocess.run(
+    """Whether the unit is within EXPOSURE, and the output of systemd-analyze."""
+    done = subprocess.run(
         ['systemd-analyze', 'security', '--offline=yes', f'--threshold={EXPOSURE}', '--no-pager',
          unit], capture_output=True, text=True, timeout=60)
-    return said.returncode == 0, said.stdout + said.stderr
+    return done.returncode == 0, done.stdout + done.stderr
 
 
 def test_rendezvous_unit_is_hardened():
-    is_within, said = exposure_of(UNIT)
-    assert is_within, said
+    is_within, output = exposure_of(UNIT)
+    assert is_within, output
 
 
 def test_the_check_finds_a_unit_without_protection(tmp_path):

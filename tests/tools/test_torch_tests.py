@@ -87,7 +87,7 @@ def test_a_second_run_fetches_nothing(fetch, tmp_path):
     assert fetch(UPDATE_FAILS='yes') == (0, '')
 
 
-def test_a_failure_of_apt_is_said(fetch):
+def test_a_failure_of_apt_is_reported(fetch):
     code, text = fetch(UPDATE_FAILS='yes')
     assert code == 1
     assert "no source package pytorch of Debian's trixie: apt-get update: E: The mirror" in text

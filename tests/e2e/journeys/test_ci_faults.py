@@ -93,13 +93,13 @@ def test_build_is_red_and_names_the_plan_line_when_recovery_fails(train, tmp_pat
 def test_same_seed_gives_the_same_order(train):
     anywhere = {'plan': [{'do': 'kill', 'at': {'rank': 'any', 'epoch': [2, 28]}},
                          {'do': 'exit', 'at': {'rank': 'any', 'epoch': [2, 28]}}]}
-    told = []
+    injected = []
     for _ in range(2):
         code, output = train(anywhere, '--faults', 'plan.json', '--seed', 11)
         assert code == 0, output
         line = r'fault (\d) is injected at (rank \d) .*training epoch (\d+)'
-        told.append(re.findall(line, output))
-    assert told[0] == told[1] and len(told[0]) == 2
+        injected.append(re.findall(line, output))
+    assert injected[0] == injected[1] and len(injected[0]) == 2
 
 
 def test_unrequested_plan_injects_nothing(train):

@@ -24,7 +24,7 @@ print('worker', rank, os.getpid(), flush=True)
 SKIPS = """
 w.heartbeat(48211)
 if attempt:
-    print('goes on', flush=True)
+    print('continues', flush=True)
 elif rank == 1:
     evaluate()
 else:
@@ -58,23 +58,23 @@ def hung(job):
 
 
 def test_hang_is_diagnosed_by_hand(cpprun, job):
-    code = "signal.signal(signal.SIGUSR1, lambda *_: print('heard', rank, flush=True))\n"
+    code = "signal.signal(signal.SIGUSR1, lambda *_: print('received', rank, flush=True))\n"
     running = job(code + SKIPS, '--hang-timeout=off')
     running.wait_for_all(r'^worker', 3)
 
     def seen():
-        told, shown = cpprun.run('cpprunctl', 'status', 'hangs', '--json')
-        workers = json.loads(shown)['agents'][0]['workers'] if told == 0 else []
+        code, shown = cpprun.run('cpprunctl', 'status', 'hangs', '--json')
+        workers = json.loads(shown)['agents'][0]['workers'] if code == 0 else []
         return [worker for worker in workers if worker.get('step') == 48211]
 
     poll(lambda: len(seen()) == 3, 30, 'steps of all')
-    told, shown = cpprun.run('cpprunctl', 'status', 'hangs')
-    assert told == 0 and len(re.findall(r'\b48211\b', shown)) >= 3, shown
+    code, shown = cpprun.run('cpprunctl', 'status', 'hangs')
+    assert code == 0 and len(re.findall(r'\b48211\b', shown)) >= 3, shown
     assert cpprun.run('cpprunctl', 'signal', 'USR1', '--rank', 1, '--job', 'hangs')[0] == 0
-    running.wait_for(r'^heard 1$')
+    running.wait_for(r'^received 1$')
     running.send(signal.SIGINT)
     assert running.done() == 130
-    assert 'heard 0' not in running.output and 'heard 2' not in running.output
+    assert 'received 0' not in running.output and 'received 2' not in running.output
 
 
 def test_detected_hang_is_reported_and_charged_separately(job):
@@ -88,7 +88,7 @@ def test_detected_hang_is_reported_and_charged_separately(job):
     with open(report, encoding='utf-8') as file:
         stacks = file.read()
     assert stacks.count('in all_reduce') == 2 and stacks.count('in evaluate') == 1
-    assert running.output.count('goes on') == 3
+    assert running.output.count('continues') == 3
 
 
 WAYS = {
@@ -105,28 +105,28 @@ WAYS = {
 
 @pytest.mark.parametrize('way', WAYS)
 def test_kinds_of_hangs_are_distinguished_without_the_sdk(job, way):
-    code, words = WAYS[way]
+    code, expected = WAYS[way]
     running = job(
         f'if rank == 1:\n    {code}\ntime.sleep(300)\n', '--hang-timeout=2',
         head=re.sub('import cpprun_worker.*\n', '', START),
     )  # fmt: skip
     assert running.done() == 1
     rank, how = hung(running)
-    assert words in how, running.output
+    assert expected in how, running.output
     assert rank == '1' or way == 'in user code'
-    others = [text for _, text in WAYS.values() if text != words]
+    others = [text for _, text in WAYS.values() if text != expected]
     assert not [text for text in others if text in how]
 
 
 def test_rank_in_a_breakpoint_does_not_hang(job):
     running = job('print("done", flush=True)', '--hang-timeout=1', '--debug-rank=1', count=2)
-    said = running.wait_for(r'rank 1 \(pid (\d+)\) waits for a debugger')
-    poll(lambda: state_of(int(said[1])) == 'T', 30, 'its stop')
+    match = running.wait_for(r'rank 1 \(pid (\d+)\) waits for a debugger')
+    poll(lambda: state_of(int(match[1])) == 'T', 30, 'its stop')
     running.wait_for(r'^done$')
     begun = time.monotonic()
     poll(lambda: running.find('hung') or time.monotonic() - begun > 3, 10)  # three times its limit
     assert not running.find('hung')
-    kill(int(said[1]), signal.SIGCONT)
+    kill(int(match[1]), signal.SIGCONT)
     assert running.done() == 0
 
 
@@ -141,7 +141,7 @@ def test_barrier_timeout_names_missing_ranks(job):
         'try:\n'
         '    dist.monitored_barrier(timeout=datetime.timedelta(seconds=3))\n'
         'except RuntimeError:\n'
-        '    time.sleep(rank)  # rank 2 fails because rank 0 does, and might say so first\n'
+        '    time.sleep(rank)  # rank 2 fails because rank 0 does, and might report it first\n'
         '    raise\n'
     )
     running = job(code)

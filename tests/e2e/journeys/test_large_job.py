@@ -41,10 +41,10 @@ def join(port, number):
                           job_spec={'node_lease_ns': 600 * 10**9, 'heartbeat_ns': 60 * 10**9})
 
 
-def ask(port, *words):
+def ask(port, *args):
     """cpprunctl's report on the job from another host, and its duration."""
     begun = time.monotonic()
-    done = subprocess.run([BIN / 'cpprunctl', *words, '--rdzv-endpoint', f'127.0.0.1:{port}'],
+    done = subprocess.run([BIN / 'cpprunctl', *args, '--rdzv-endpoint', f'127.0.0.1:{port}'],
                           capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout, time.monotonic() - begun
@@ -71,9 +71,9 @@ def test_thousand_nodes_from_joining_to_the_failure_summary(port):
             took.append(ask(port, 'status', RUN)[1])
     assert min(took) < 20 * alone, f'{took} s, of one node {alone:.3f} s'
     for agent in agents:
-        agent.world = agent.hears('rank_assignment')
+        agent.world = agent.receives('rank_assignment')
     for agent in agents:
-        agent.tell('started', round=agent.world['round'])
+        agent.send('started', round=agent.world['round'])
     poll(lambda: f'{NODES} nodes' in ask(port, 'status', RUN)[0], 30, 'all to run')
     text, _ = ask(port, 'status', RUN)
     assert text.count('\n') < 24, 'one screen'
@@ -84,21 +84,21 @@ def test_thousand_nodes_from_joining_to_the_failure_summary(port):
     assert metrics(port)[f'cpprun_job_nodes{{{label},state="running"}}'] == str(NODES)
     root_cause = agents[733]
     base = root_cause.world['base_rank']
-    words = [f'step {n}' for n in range(30)] + ['ValueError: no such sample']
-    root_cause.tell('failed', round=1, end=end_of_rank(base + 5, 1, 10**9, words[-20:]),
+    lines = [f'step {n}' for n in range(30)] + ['ValueError: no such sample']
+    root_cause.send('failed', round=1, end=end_of_rank(base + 5, 1, 10**9, lines[-20:]),
                  sent_at_ns=2 * 10**9)
     for agent in agents:
-        agent.hears('stop')
-        agent.tell('stopped', round=1, reserved_port=9)
-    decided = [agent.hears('job_result') for agent in agents]
+        agent.receives('stop')
+        agent.send('stopped', round=1, reserved_port=9)
+    decided = [agent.receives('job_result') for agent in agents]
     summary = decided[0]['failure_summary']
     assert all(each['failure_summary'] == summary for each in decided), 'every node has it'
     assert f'rank {base + 5} ' in summary and 'n0733' in summary and summary.count('\n') < 2
     assert all(each['world_size'] == NODES * PER_NODE for each in decided)
-    assert all(each['root_cause']['end']['last_lines'] == words[-20:] for each in decided)
-    told = metrics(port)
-    assert told[f'cpprun_job_outcome{{{label},outcome="failure"}}'] == '1'
-    assert told[f'cpprun_job_failures_total{{{label},class="user_error"}}'] == '1'
+    assert all(each['root_cause']['end']['last_lines'] == lines[-20:] for each in decided)
+    values = metrics(port)
+    assert values[f'cpprun_job_outcome{{{label},outcome="failure"}}'] == '1'
+    assert values[f'cpprun_job_failures_total{{{label},class="user_error"}}'] == '1'
     for agent in agents:
         agent.sock.close()
 

@@ -13,8 +13,8 @@ import os, signal, sys, time
 e = os.environ
 if 'deaf' in sys.argv:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-words = (e['RANK'], e['LOCAL_RANK'], e['CUDA_VISIBLE_DEVICES'], e['MASTER_PORT'], e['CPPRUN_STORE'])
-print('worker', *words, os.getpid(), flush=True)
+shown = (e['RANK'], e['LOCAL_RANK'], e['CUDA_VISIBLE_DEVICES'], e['MASTER_PORT'], e['CPPRUN_STORE'])
+print('worker', *shown, os.getpid(), flush=True)
 time.sleep(300)
 """
 
@@ -25,9 +25,9 @@ def person(cpprun, tmp_path):
     script = tmp_path / 'train.py'
     script.write_text(WORKER)
 
-    def start(cards, count, *words, flags=()):
+    def start(cards, count, *args, flags=()):
         job = cpprun.start(
-            'cpprun', '--standalone', *flags, script, *words,
+            'cpprun', '--standalone', *flags, script, *args,
             env={'CPPRUN_TEST_GPUS': '8', 'CUDA_VISIBLE_DEVICES': cards},
         )  # fmt: skip
         lines = job.wait_for_all(r'^worker (.*)$', count)
@@ -44,10 +44,10 @@ def stop(job, limit=30):
 def test_two_jobs_do_not_interfere(person, cpprun):
     mine, my_workers = person('2,3', 2, flags=['--nproc_per_node=gpu'])
     yours, your_workers = person(','.join(map(str, range(8))), 8, flags=['--nproc_per_node=8'])
-    assert [words[1] for words in my_workers.values()] == ['2,3', '2,3']
+    assert [shown[1] for shown in my_workers.values()] == ['2,3', '2,3']
     assert list(your_workers) == list(range(8))
-    ports = [{words[2] for words in workers.values()} for workers in (my_workers, your_workers)]
-    stores = [{words[3] for words in workers.values()} for workers in (my_workers, your_workers)]
+    ports = [{shown[2] for shown in workers.values()} for workers in (my_workers, your_workers)]
+    stores = [{shown[3] for shown in workers.values()} for workers in (my_workers, your_workers)]
     for own, other in (ports, stores):
         assert len(own) == len(other) == 1 and own != other
     code, shown = cpprun.run('cpprunctl', 'ps', '--json')
@@ -65,7 +65,7 @@ def test_two_jobs_do_not_interfere(person, cpprun):
 
 def test_each_worker_sees_only_its_own_gpu(person):
     job, workers = person('2,3', 2, flags=['--nproc_per_node=gpu', '--virtual-local-rank'])
-    assert [words[:2] for words in workers.values()] == [['0', '2'], ['0', '3']]
+    assert [shown[:2] for shown in workers.values()] == [['0', '2'], ['0', '3']]
     stop(job)
 
 

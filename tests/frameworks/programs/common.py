@@ -47,7 +47,7 @@ def make_model():
     return nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 7))
 
 
-def say(text):
+def report(text):
     print(f'[rank {RANK}] {text}', flush=True)
 
 
@@ -55,7 +55,7 @@ def fail_if_wanted(step):
     if os.environ.get('FAIL_AT') != f'{RANK}:{step}':
         return
     if os.environ.get('TORCHELASTIC_RESTART_COUNT', '0') == '0':
-        say(f'killed before step {step}')
+        report(f'killed before step {step}')
         os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(60)  # the signal may take a moment
 
@@ -75,13 +75,13 @@ def write_whole(path, state):
 
 
 def resumed_at(step):
-    say(f'from step {step}')
+    report(f'from step {step}')
 
 
 def end(parameters, step):
-    """Tells the digest of the parameters, and ends."""
+    """Prints the digest of the parameters, and ends."""
     content = b''.join(each.detach().cpu().numpy().tobytes() for each in parameters)
-    say(f'step {step} parameters {hashlib.sha256(content).hexdigest()[:16]}')
+    report(f'step {step} parameters {hashlib.sha256(content).hexdigest()[:16]}')
     if torch.distributed.is_initialized():
         torch.distributed.barrier()
     sys.stdout.flush()

@@ -4,7 +4,17 @@ cpprun_worker.Snapshot."""
 import torch
 import torch.distributed as dist
 import torchmetrics
-from common import EPOCH, FOLDER, STEPS, batch_of, end, fail_if_wanted, make_model, resumed_at, say
+from common import (
+    EPOCH,
+    FOLDER,
+    STEPS,
+    batch_of,
+    end,
+    fail_if_wanted,
+    make_model,
+    report,
+    resumed_at,
+)
 from torch.nn.parallel import DistributedDataParallel
 
 import cpprun_worker
@@ -32,7 +42,7 @@ def main():
         if step % EPOCH == 0:
             state.save(step)  # on disk before the next step, so that the test knows its step
     accuracy = metric.compute()  # of all ranks and all steps, those before the failure too
-    say(f'accuracy {accuracy.item():.6f}')
+    report(f'accuracy {accuracy.item():.6f}')
     end([*model.parameters(), accuracy], step)
 
 

@@ -71,7 +71,7 @@ TEST(HelperProcessTest, AMissingProgramIsAnErrorThatNamesIt) {
   EXPECT_EQ(helper.error().text, "cannot start no-such-tool: no such program on PATH");
 }
 
-TEST(NodeCheckRunTest, SaysWhyACheckHasFailed) {
+TEST(NodeCheckRunTest, ReportsWhyACheckHasFailed) {
   const auto check = [](const std::string& script, Duration timeout) {
     return run_user_command({"sh", "-c", script}, "token", timeout);
   };

@@ -76,7 +76,7 @@ TEST_F(LogFilesTest, ReadsWhatIsNew) {
   EXPECT_EQ(reply.parts[0].bytes, "two\n");
 }
 
-TEST_F(LogFilesTest, AJobWithoutLogFilesSaysSo) {
+TEST_F(LogFilesTest, AJobWithoutLogFilesIsReported) {
   logs_.folder.clear();
   const LogReply reply = read();
   EXPECT_FALSE(reply.has_files);

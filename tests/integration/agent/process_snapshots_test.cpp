@@ -53,13 +53,13 @@ TEST_F(ProcessSnapshots, CommitsAreGrantedOnlyUnderAWorkerLease) {
 }
 
 TEST_F(ProcessSnapshots, NoticesArriveInOrder) {
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   events_.on_snapshot = [&](int rank, int64_t step, const std::string& path) {
-    told.push_back(std::to_string(rank) + " " + std::to_string(step) + " " + path);
+    reported.push_back(std::to_string(rank) + " " + std::to_string(step) + " " + path);
   };
-  run_worker({"told=10", "told=20"});
+  run_worker({"snapshot=10", "snapshot=20"});
   const std::string here = std::filesystem::current_path().string();
-  EXPECT_EQ(told,
+  EXPECT_EQ(reported,
             (std::vector<std::string>{"0 10 " + here + "/step-10", "0 20 " + here + "/step-20"}));
 }
 

@@ -137,15 +137,15 @@ TEST_P(ProcessSweep, ReapsAdoptedZombies) {
 }
 
 TEST_P(ProcessSweep, SparesEarlierChildren) {
-  const int stranger = ::fork();
-  if (stranger == 0) {
+  const int unrelated = ::fork();
+  if (unrelated == 0) {
     for (;;) ::pause();
   }
   start({worker(0, {"exit 1"})});
   run_until_quiet(3);
-  EXPECT_TRUE(is_alive(stranger));
-  ::kill(stranger, SIGKILL);
-  ::waitpid(stranger, nullptr, 0);
+  EXPECT_TRUE(is_alive(unrelated));
+  ::kill(unrelated, SIGKILL);
+  ::waitpid(unrelated, nullptr, 0);
 }
 
 TEST_P(ProcessSweep, RemovesTheCgroupAtTheEnd) {

@@ -192,7 +192,7 @@ TEST_F(ShardsBetweenAgents, ANewNodeGetsTheMemoryOfTheLostOne) {
   EXPECT_EQ(back.step, 20);
   EXPECT_EQ(kept(*fresh, 0, 20), zero);
   EXPECT_EQ(kept(*fresh, 1, 20), one);
-  EXPECT_EQ(shards_in(*fresh)[0].label.round, 1) << "as the others' shards of this save say";
+  EXPECT_EQ(shards_in(*fresh)[0].label.round, 1) << "as in the others' shards of this save";
   EXPECT_EQ(restore_shards(neighbour.source(), {2, 2, 4}, *fresh, cancel_token).step, -1)
       << "it is here";
   EXPECT_EQ(restore_shards(neighbour.source(), {0, 2, 4}, *arenas(), cancel_token).step, -1)

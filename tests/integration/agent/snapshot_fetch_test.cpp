@@ -22,7 +22,7 @@ TEST_F(SnapshotsBetweenAgents, FetchesAllFilesUnchanged) {
 TEST_F(SnapshotsBetweenAgents, SkipsFilesThatExistLocally) {
   has({{"model.pt", "x"}});
   fs::rename(there, here);
-  EXPECT_TRUE(fetches().status) << "nobody is asked, nobody is there";
+  EXPECT_TRUE(fetches().status) << "no node is asked, none is there";
 }
 
 TEST_F(SnapshotsBetweenAgents, ReplacesAnotherSnapshotOfTheSameStep) {

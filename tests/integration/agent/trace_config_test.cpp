@@ -156,7 +156,7 @@ TEST(TraceIdsTest, WorkersGetAValidParent) {
   EXPECT_EQ(parent->span_id, ids.round(RoundNumber(2)));
 }
 
-TEST(TraceIdsTest, AParentsTraceGoesOn) {
+TEST(TraceIdsTest, AParentsTraceContinues) {
   const TraceIds ids(parse_traceparent(traceparent()), "key");
   EXPECT_EQ(ids.trace(), kTrace);
   EXPECT_EQ(ids.parent_of_job(), kSpan);

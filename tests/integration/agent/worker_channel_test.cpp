@@ -50,8 +50,8 @@ class WorkerChannelTest : public testing::Test {
       return is_stopping_ ? "it is being stopped" : "";
     };
     events.on_snapshot = [this](int rank, int64_t step, const std::string& path) {
-      const std::lock_guard lock(told_mutex_);
-      told_.push_back(std::to_string(rank) + " " + std::to_string(step) + " " + path);
+      const std::lock_guard lock(reported_mutex_);
+      reported_.push_back(std::to_string(rank) + " " + std::to_string(step) + " " + path);
     };
     channel_.emplace(loop_, name_, std::move(events), std::make_shared<Arenas>(arena_memory));
     thread_ = std::thread([this] { loop_.run(); });
@@ -77,9 +77,9 @@ class WorkerChannelTest : public testing::Test {
     const auto answer = agent.request(channel::CommitRequest{.step = 7});
     return answer && std::get<channel::Permission>(answer->message).is_permitted;
   }
-  std::vector<std::string> told() {
-    const std::lock_guard lock(told_mutex_);
-    return told_;
+  std::vector<std::string> reported() {
+    const std::lock_guard lock(reported_mutex_);
+    return reported_;
   }
 
   // A socket that sends arbitrary bytes.
@@ -95,7 +95,7 @@ class WorkerChannelTest : public testing::Test {
     EXPECT_EQ(::connect(fd.get(), whole, size), 0);
     return fd;
   }
-  static bool say(const UniqueFd& fd, const std::string& bytes) {
+  static bool send_bytes(const UniqueFd& fd, const std::string& bytes) {
     return ::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) >= 0;
   }
   // Expects the agent to disconnect; ignores earlier answers.
@@ -109,8 +109,8 @@ class WorkerChannelTest : public testing::Test {
   const std::string name_ = "cpprun/test/" + std::to_string(::getpid());
   std::atomic<bool> is_strange_{false}, is_stopping_{false};
   std::atomic<int> asked_{0}, rank_{kRank};
-  std::mutex told_mutex_;
-  std::vector<std::string> told_;
+  std::mutex reported_mutex_;
+  std::vector<std::string> reported_;
   std::atomic<int> ready_{0};
   boost::asio::io_context loop_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_{
@@ -192,7 +192,7 @@ TEST_F(WorkerChannelTest, HeartbeatsThatShowProgressOnlyAreNoneForTheHangDetecto
 
 TEST_F(WorkerChannelTest, APageCannotBeTruncated) {
   UniqueFd fd = raw();
-  ASSERT_TRUE(say(fd, channel::encode(channel::Hello{})));
+  ASSERT_TRUE(send_bytes(fd, channel::encode(channel::Hello{})));
   char bytes[64];
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   iovec body{bytes, sizeof bytes};
@@ -214,7 +214,7 @@ TEST_F(WorkerChannelTest, APageCannotBeTruncated) {
 TEST_F(WorkerChannelTest, DisconnectsForeignProcesses) {
   is_strange_ = true;
   UniqueFd fd = raw();
-  say(fd, channel::encode(channel::Hello{}));
+  send_bytes(fd, channel::encode(channel::Hello{}));
   EXPECT_TRUE(is_hung_up_on(fd));
   EXPECT_FALSE(is_alive());
   is_strange_ = false;
@@ -282,8 +282,8 @@ TEST_F(WorkerChannelTest, AnnouncesSnapshotsToAllWorkers) {
   AgentSocket one = AgentSocket::connect(name_);
   one.send(channel::Snapshot{20, "/snapshots/step-20"});
   one.send(channel::Snapshot{10, "/snapshots/step-10"});
-  EXPECT_TRUE(eventually([&] { return told().size() == 2; }));
-  EXPECT_EQ(told()[0], "3 20 /snapshots/step-20");
+  EXPECT_TRUE(eventually([&] { return reported().size() == 2; }));
+  EXPECT_EQ(reported()[0], "3 20 /snapshots/step-20");
   EXPECT_EQ(one.page()->snapshot_newest, 20);
   rank_ = kRank + 1;  // one that comes later
   EXPECT_EQ(AgentSocket::connect(name_).page()->snapshot_newest, 20);
@@ -308,14 +308,14 @@ TEST_F(WorkerChannelTest, RecordsWhichWorkersCanSave) {
 // Version 1 has a page, readiness and reports.
 TEST_F(WorkerChannelTest, SupportsAnOlderWorkerProtocol) {
   UniqueFd fd = raw();
-  ASSERT_TRUE(say(fd, channel::encode(channel::Hello{1})));
+  ASSERT_TRUE(send_bytes(fd, channel::encode(channel::Hello{1})));
   char bytes[64];
   ASSERT_GT(::recv(fd.get(), bytes, sizeof bytes, 0), 0);
-  say(fd, channel::encode(channel::Report{"old"}));
+  send_bytes(fd, channel::encode(channel::Report{"old"}));
   EXPECT_EQ(end_worker().report, "old");
   UniqueFd other = raw();
-  say(other, channel::encode(channel::Hello{1}));
-  say(other, channel::encode(channel::CommitRequest{1, 1}));
+  send_bytes(other, channel::encode(channel::Hello{1}));
+  send_bytes(other, channel::encode(channel::CommitRequest{1, 1}));
   EXPECT_TRUE(is_hung_up_on(other));
 }
 
@@ -339,7 +339,7 @@ TEST_F(WorkerChannelTest, AnInvalidMessageEndsTheConnection) {
         encode(channel::Hello{99}), encode(channel::Hello{0}), encode(channel::Page{4096}),
         encode(channel::CommitRequest{1, 1}), encode(channel::ArenaRequest{1, 1})}) {
     UniqueFd fd = raw();
-    say(fd, bytes);
+    send_bytes(fd, bytes);
     EXPECT_TRUE(is_hung_up_on(fd)) << bytes.substr(0, 12);
   }
   for (const std::string& bytes :
@@ -347,14 +347,14 @@ TEST_F(WorkerChannelTest, AnInvalidMessageEndsTheConnection) {
         encode(channel::Permission{1, true, {}}), encode(channel::Snapshot{-1, "/x"}),
         encode(channel::Snapshot{1, "x"}), encode(channel::Snapshot{1, std::string("/x\0y", 4)})}) {
     UniqueFd fd = raw();
-    say(fd, hello);
-    say(fd, bytes);
+    send_bytes(fd, hello);
+    send_bytes(fd, bytes);
     EXPECT_TRUE(is_hung_up_on(fd)) << bytes.substr(0, 12);
   }
-  EXPECT_TRUE(told().empty());
+  EXPECT_TRUE(reported().empty());
   UniqueFd twice = raw();
-  say(twice, hello);
-  say(twice, hello);
+  send_bytes(twice, hello);
+  send_bytes(twice, hello);
   EXPECT_TRUE(is_hung_up_on(twice));
   EXPECT_TRUE(is_alive());
 }
@@ -443,12 +443,12 @@ TEST_F(WorkerChannelTest, RefusesChecksumsOfImpossibleRanges) {
 // The rest of its requests wait in its socket, and cost no thread each.
 TEST_F(WorkerChannelTest, ComputesChecksumsForOneRequestAtATime) {
   UniqueFd fd = raw();
-  say(fd, channel::encode(channel::Hello{}));
-  say(fd, channel::encode(channel::ArenaRequest{1, 32 << 20}));
+  send_bytes(fd, channel::encode(channel::Hello{}));
+  send_bytes(fd, channel::encode(channel::ArenaRequest{1, 32 << 20}));
   std::string much;  // as much as a request may ask for: the first one still runs at the third
   for (uint64_t sum = 0; sum < limits::kChecksumBytes; sum += 32 << 20) much += range(0, 32 << 20);
   for (uint32_t id = 2; id < 5; ++id) {
-    ASSERT_TRUE(say(fd, channel::encode(channel::ChecksumRequest{id, much})));
+    ASSERT_TRUE(send_bytes(fd, channel::encode(channel::ChecksumRequest{id, much})));
   }
   int given = 0, refused = 0;
   uint8_t bytes[channel::kMessageBytes];
@@ -473,9 +473,9 @@ TEST_F(WorkerChannelTest, ThrottlesAFloodingWorker) {
 
 TEST_F(WorkerChannelTest, DisconnectsAWorkerThatReadsNoAnswers) {
   UniqueFd fd = raw();
-  say(fd, channel::encode(channel::Hello{}));
+  send_bytes(fd, channel::encode(channel::Hello{}));
   const std::string question = channel::encode(channel::ArenaRequest{1, 1});
-  while (say(fd, question)) continue;
+  while (send_bytes(fd, question)) continue;
   EXPECT_TRUE(is_alive());
 }
 
@@ -483,7 +483,7 @@ TEST_F(WorkerChannelTest, LimitsConnectionsPerWorker) {
   std::vector<UniqueFd> open;
   for (size_t i = 0; i < limits::kWorkerConnections; ++i) {
     open.push_back(raw());
-    ASSERT_TRUE(say(open.back(), channel::encode(channel::Hello{})));
+    ASSERT_TRUE(send_bytes(open.back(), channel::encode(channel::Hello{})));
     char byte = 0;
     ASSERT_EQ(::recv(open.back().get(), &byte, 1, 0), 1);
   }
@@ -495,7 +495,7 @@ TEST_F(WorkerChannelTest, LimitsConnectionsPerWorker) {
 
 TEST_F(WorkerChannelTest, ClosesDescriptorsReceivedFromAWorker) {
   UniqueFd fd = raw();
-  say(fd, channel::encode(channel::Hello{}));
+  send_bytes(fd, channel::encode(channel::Hello{}));
   const std::string ready = channel::encode(channel::Ready{});
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);

@@ -48,9 +48,9 @@ TEST_F(AdminAuthenticatorTest, TheTokenAuthorizesOneCommandPerNonce) {
   ASSERT_TRUE(nonce.ok()) << nonce.error().text;
   const AdminRequest command = proven(kToken, *nonce, restart);
   EXPECT_TRUE(gives(command).ok());
-  EXPECT_FALSE(gives(command).ok()) << "overheard and said again";
+  EXPECT_FALSE(gives(command).ok()) << "overheard and sent again";
   ASSERT_TRUE(asks().ok());
-  EXPECT_FALSE(gives(command).ok()) << "said again to another nonce";
+  EXPECT_FALSE(gives(command).ok()) << "sent again to another nonce";
 }
 
 TEST_F(AdminAuthenticatorTest, RejectsAModifiedCommand) {
@@ -84,7 +84,7 @@ TEST_F(AdminAuthenticatorTest, EachCommandOfAnAgentHasItsOwnNonce) {
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_NE(*first, *second);
   EXPECT_TRUE(gives(proven(kToken, *first, stop)).ok());
-  EXPECT_FALSE(gives(proven(kToken, *first, stop)).ok()) << "said again";
+  EXPECT_FALSE(gives(proven(kToken, *first, stop)).ok()) << "sent again";
   EXPECT_TRUE(gives(proven(kToken, *second, scale)).ok());
 }
 

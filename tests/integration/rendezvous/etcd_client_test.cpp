@@ -288,9 +288,9 @@ TEST(HostileEtcd, LoginMayTakeLongerThanTheRequestThatNeedsIt) {
 }
 
 TEST(HostileEtcd, ANonHttpPeerIsAnImmediateError) {
-  HostileServer stranger({});
-  const size_t colon = stranger.address().rfind(':');
-  const auto port = static_cast<uint16_t>(std::stoi(stranger.address().substr(colon + 1)));
+  HostileServer foreign({});
+  const size_t colon = foreign.address().rfind(':');
+  const auto port = static_cast<uint16_t>(std::stoi(foreign.address().substr(colon + 1)));
   Asker asker({{"127.0.0.1", port}});
   const Result<std::string> none = asker.ask(kRead);
   ASSERT_FALSE(none.ok());

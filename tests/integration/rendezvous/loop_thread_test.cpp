@@ -14,7 +14,7 @@
 namespace cpprun {
 namespace {
 
-TEST(LoopThread, ReportsAnExceptionAndGoesOn) {
+TEST(LoopThread, ReportsAnExceptionAndContinues) {
   LoopThread thread;
   std::promise<std::string> failure;
   thread.start([&](const std::string& why) { failure.set_value(why); });
@@ -36,8 +36,9 @@ TEST(DetachedThread, AnExceptionEndsOnlyTheThread) {
   testing::internal::CaptureStderr();
   ASSERT_TRUE(start_detached_thread([owned = std::move(owned)] { throw std::bad_alloc(); }).ok());
   EXPECT_EQ(end.wait_for(kDeadline), std::future_status::ready);
-  const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_NE(said.find("a background thread has failed: std::bad_alloc"), std::string::npos) << said;
+  const std::string output = testing::internal::GetCapturedStderr();
+  EXPECT_NE(output.find("a background thread has failed: std::bad_alloc"), std::string::npos)
+      << output;
 }
 
 }  // namespace

@@ -211,8 +211,8 @@ TEST_F(ServerDeadlinesTest, TheSecondConnectionOfATorch20ClientMayStaySilent) {
   first.send(add);
   EXPECT_EQ(first.read(8), "\x01\0\0\0\0\0\0\0"sv);
   Client second(server_.port());
-  Client stranger(server_.port());
-  EXPECT_TRUE(stranger.is_ended());
+  Client unwelcome(server_.port());
+  EXPECT_TRUE(unwelcome.is_ended());
   EXPECT_FALSE(second.has_ended_by_now());
 }
 

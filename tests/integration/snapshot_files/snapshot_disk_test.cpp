@@ -126,8 +126,8 @@ TEST_P(SnapshotDisk, AFullDiskIsReportedWithTheCure) {
     Result<std::unique_ptr<File>> file = files_.create(path_);
     const std::string bytes(3 << 20, 'x');
     Status wrote = (*file)->write_at(0, archive::bytes_of(bytes));
-    const bool is_said = !wrote.ok() && wrote.error().text.starts_with("can't write " + path_);
-    ::_exit(is_said && !(*file)->reserve(3 << 20).ok() ? 0 : 1);
+    const bool is_reported = !wrote.ok() && wrote.error().text.starts_with("can't write " + path_);
+    ::_exit(is_reported && !(*file)->reserve(3 << 20).ok() ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);

@@ -104,11 +104,11 @@ void Checks::on_finish(Term term, bool has_workers, const agent::Finish& finish)
   require(!has_workers || finish.how == How::Error, "R4: an agent ends before its workers");
   JobRecord& job = job_of(term);
   if (finish.how == How::Success) {
-    job.is_success_told = true;
+    job.is_success_sent = true;
   } else if (finish.how == How::Failure) {
-    job.is_failure_told = true;
+    job.is_failure_sent = true;
   }
-  require(!job.is_success_told || !job.is_failure_told, "S5: two nodes end with opposite outcomes");
+  require(!job.is_success_sent || !job.is_failure_sent, "S5: two nodes end with opposite outcomes");
 }
 
 // Its worker lease is valid, so no other node has continued without it, and no other standby was
@@ -124,8 +124,8 @@ void Checks::on_promotion(Incarnation node, Term registered_in) {
                                                 ", and is not its standby");
 }
 
-void Checks::on_heard(Term coordinator, Term term, Incarnation from,
-                      const control::AgentMessage& message) {
+void Checks::on_received(Term coordinator, Term term, Incarnation from,
+                         const control::AgentMessage& message) {
   if (const auto* facts = std::get_if<control::Register>(&message)) {
     nproc_[from] = facts->nproc;
     if (facts->decided) informed_of_outcome_.insert(coordinator);
@@ -196,7 +196,7 @@ void Checks::on_sent_to_ended_job(Term decided_in, Incarnation to,
     if (!job.decided) job.decided = *decided;
     require(job.decided->is_success == decided->is_success,
             "S5: " + name_of(to) + " receives another outcome than others");
-    job.told.insert(to);
+    job.informed.insert(to);
   } else if (std::holds_alternative<control::Bye>(message)) {
     require_acknowledged(job, to);
   }
@@ -247,7 +247,7 @@ void Checks::on_assignment(JobRecord& job, Incarnation to,
                            const control::RankAssignment& assignment) {
   const RoundName name{assignment.term, assignment.round};
   const std::string where = name_of(name) + ": ";
-  require(name >= job.newest, "S2: " + where + "told after a newer one");
+  require(name >= job.newest, "S2: " + where + "sent after a newer one");
   bool is_new = !job.rounds.contains(name);
   if (is_new) on_new_round(job, assignment);
   Round& round = job.rounds[name];
@@ -327,7 +327,7 @@ void Checks::check_budgets(const JobRecord& job, const control::RankAssignment& 
 
 void Checks::on_job_result(JobRecord& job, const Job& led, Incarnation to,
                            const control::JobResult& decided) {
-  const bool is_first = job.told.insert(to).second;
+  const bool is_first = job.informed.insert(to).second;
   if (!job.decided) {
     job.decided = decided;
     job.decided_in = led.term();
@@ -369,7 +369,7 @@ void Checks::on_job_result(JobRecord& job, const Job& led, Incarnation to,
 }
 
 void Checks::require_acknowledged(const JobRecord& job, Incarnation to) {
-  require(job.told.contains(to) && acked_.contains(to),
+  require(job.informed.contains(to) && acked_.contains(to),
           "R9: bye to " + name_of(to) + " before it has acknowledged the outcome");
 }
 

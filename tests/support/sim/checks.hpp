@@ -68,8 +68,8 @@ class Checks {
   void on_continued(const Job& by, Term formed_in);
   // `coordinator`, which received the message, has this term; `term` is that of the job that it
   // leads, if it knows one already.
-  void on_heard(Term coordinator, Term term, Incarnation from,
-                const control::AgentMessage& message);
+  void on_received(Term coordinator, Term term, Incarnation from,
+                   const control::AgentMessage& message);
 
   // The link of the node with this link port is bad, so it may be left out.
   void note_bad_link(int64_t port) { bad_links_.insert(port); }
@@ -95,9 +95,9 @@ class Checks {
     std::map<RoundName, Round> rounds;
     std::optional<control::JobResult> decided;
     Term decided_in;
-    std::set<Incarnation> told;  // nodes that received the outcome
-    bool is_success_told = false;
-    bool is_failure_told = false;
+    std::set<Incarnation> informed;  // nodes that received the outcome
+    bool is_success_sent = false;
+    bool is_failure_sent = false;
     std::set<Incarnation> must_acknowledge;  // before the first bye
     std::set<std::string> excluded;          // by --exclude-after so far
     bool is_pardoned = false;                // one more since the newest round

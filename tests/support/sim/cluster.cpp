@@ -202,9 +202,9 @@ void Cluster::impersonate(const Node& node, ImpostorKind kind) {
     hello.connection = int64_t{1} << 62;
   } else if (kind != ImpostorKind::Duplicate && is_led) {
     messages = led->recorded(node.id().incarnation);
-    const auto* said = messages.empty() ? nullptr : std::get_if<control::Hello>(&messages.front());
-    if (said == nullptr) return;
-    hello = *said;
+    const auto* first = messages.empty() ? nullptr : std::get_if<control::Hello>(&messages.front());
+    if (first == nullptr) return;
+    hello = *first;
     messages.erase(messages.begin());
     if (kind == ImpostorKind::Unregistered) {
       std::erase_if(messages, [](const control::AgentMessage& each) {

@@ -17,7 +17,7 @@ std::string name_of(const control::RankAssignment& assignment) {
 
 }  // namespace
 
-// ---------------------------------------------------------------- what agents say
+// ---------------------------------------------------------------- messages of agents
 
 void CoordinatorChecks::on_message(const Job* job, const control::Hello& from,
                                    const control::AgentMessage& message) {
@@ -36,13 +36,13 @@ void CoordinatorChecks::on_message(const Job* job, const control::Hello& from,
     on_register(is_anew || has_no_memory(*job), from.node.incarnation, *facts);
   } else if (const auto* stopped = std::get_if<control::Stopped>(&message)) {
     member.snapshots = stopped->snapshots;
-  } else if (const auto* told = std::get_if<control::Snapshots>(&message)) {
-    member.snapshots = told->snapshots;
+  } else if (const auto* report = std::get_if<control::Snapshots>(&message)) {
+    member.snapshots = report->snapshots;
     const auto was = formed_.find(from.node.incarnation);
     const bool is_of_now = was != formed_.end() && was->second.resume &&
-                           was->second.resume->snapshot.id == told->unusable;
-    if (is_of_now) unusable_.insert(told->unusable);
-    if (!told->unusable.empty()) reported_unusable_.insert(told->unusable);
+                           was->second.resume->snapshot.id == report->unusable;
+    if (is_of_now) unusable_.insert(report->unusable);
+    if (!report->unusable.empty()) reported_unusable_.insert(report->unusable);
   } else if (const auto* request = std::get_if<control::FaultPermitRequest>(&message)) {
     member.questions.emplace_back(request->fault, request->times);
   } else if (std::holds_alternative<control::Draining>(message)) {

@@ -32,8 +32,8 @@ class CoordinatorChecks {
         is_standby_(is_standby),
         job_key_(std::move(job_key)) {}
 
-  // Before the core hears it; `job` as it is then, nullptr: there is none. Not for a node that the
-  // coordinator turns away: the core ignores what it says.
+  // Before the core receives it; `job` as it is then, nullptr: there is none. Not for a node that
+  // the coordinator refuses: the core ignores its messages.
   void on_message(const Job* job, const control::Hello& from, const control::AgentMessage& message);
   // Its connection has ended by FIN: it is dead, or has left (R4).
   void on_fin(Incarnation from) { gone_.insert(from); }

@@ -136,9 +136,9 @@ void CoordinatorProcess::carry_out_queue() {
       const bool is_refusal = std::holds_alternative<control::Refused>(send->message) ||
                               std::holds_alternative<control::Redirect>(send->message);
       context_.checks.require(!wish.is_to_impostor || is_refusal,
-                              "R10: a stranger is taken for the node whose id it says");
-      const bool is_said = sessions_.contains(send->session.value) || spec_.options.leader_lease;
-      if (wish.to && is_said) {
+                              "R10: a foreign client is taken for the node whose id it sends");
+      const bool is_sent = sessions_.contains(send->session.value) || spec_.options.leader_lease;
+      if (wish.to && is_sent) {
         if (wish.ended_job) {
           context_.checks.on_sent_to_ended_job(*wish.ended_job, *wish.to, send->message);
         } else {
@@ -146,11 +146,11 @@ void CoordinatorProcess::carry_out_queue() {
         }
         handovers_.on_sent(send->session.value, *wish.to, send->message);
         if (const Job* led = job(wish.run_id); led != nullptr && spec_.options.leader_lease) {
-          context_.etcd->watch().on_told(wish.run_id, led->term(), send->message);
+          context_.etcd->watch().on_outcome(wish.run_id, led->term(), send->message);
         }
-        if (auto heard = heard_.find(wish.run_id); heard != heard_.end()) {
+        if (auto checks = job_checks_.find(wish.run_id); checks != job_checks_.end()) {
           const Job* of = job(wish.run_id);
-          if (of != nullptr) heard->second.on_sent(of->term(), *wish.to, send->message);
+          if (of != nullptr) checks->second.on_sent(of->term(), *wish.to, send->message);
         }
       }
     }
@@ -161,7 +161,8 @@ void CoordinatorProcess::carry_out_queue() {
   if (!is_alive_ || !core_) return;
   for (const auto& [run_id, job] : core_->jobs()) {
     context_.checks.after_call(job.get());
-    if (auto heard = heard_.find(run_id); heard != heard_.end()) heard->second.after_call(*job);
+    if (auto checks = job_checks_.find(run_id); checks != job_checks_.end())
+      checks->second.after_call(*job);
   }
   arm_timer();
 }
@@ -237,7 +238,7 @@ void CoordinatorProcess::take_frames(ConnectionId connection) {
                         session.input.begin() + static_cast<ptrdiff_t>(opening + frame.consumed));
     session.has_completed_handshake = true;
     if (const auto* hello = std::get_if<control::Hello>(&*message)) session.hello = *hello;
-    hear(connection, *message);
+    receive(connection, *message);
   }
 }
 
@@ -267,7 +268,7 @@ std::vector<control::AgentMessage> CoordinatorProcess::recorded(Incarnation of) 
   return found == recorded_.end() ? std::vector<control::AgentMessage>() : found->second;
 }
 
-void CoordinatorProcess::hear(ConnectionId connection, const control::AgentMessage& message) {
+void CoordinatorProcess::receive(ConnectionId connection, const control::AgentMessage& message) {
   const Session& session = sessions_.at(connection);
   if (is_valid_replay(session, message)) return drop(connection, Ending::Reset);
   if (session.hello) {
@@ -277,7 +278,7 @@ void CoordinatorProcess::hear(ConnectionId connection, const control::AgentMessa
     record(session.hello->node.incarnation, message);
     const Job* of = job(session.hello->run_id);
     const Term term = of == nullptr ? Term() : of->term();
-    context_.checks.on_heard(spec_.options.term, term, session.hello->node.incarnation, message);
+    context_.checks.on_received(spec_.options.term, term, session.hello->node.incarnation, message);
     handovers_.on_message(connection, *session.hello, of, message);
     // The coordinator forgets what such a node reports, and keeps an ended job with the same run
     // id. If it later sends that job's outcome to another node, it does not continue the job of the
@@ -285,7 +286,7 @@ void CoordinatorProcess::hear(ConnectionId connection, const control::AgentMessa
     const bool is_turned_away =
         handovers_.is_redirected(connection) || must_wait_for_exit(of, message);
     if (!spec_.options.leader_lease && !is_turned_away) {
-      hear_as_memory(of, *session.hello, message);
+      receive_as_memory(of, *session.hello, message);
     }
   }
   run_core(
@@ -302,12 +303,12 @@ bool CoordinatorProcess::must_wait_for_exit(const Job* job,
 }
 
 // With a leader lease the job continues from the persisted facts, not from what agents remember.
-void CoordinatorProcess::hear_as_memory(const Job* job, const control::Hello& from,
-                                        const control::AgentMessage& message) {
+void CoordinatorProcess::receive_as_memory(const Job* job, const control::Hello& from,
+                                           const control::AgentMessage& message) {
   const CoordinatorOptions& own = spec_.options;
-  auto heard = heard_.try_emplace(from.run_id, context_.checks, own.term, own.embedded,
-                                  !own.standby_of.empty(), own.job_key);
-  heard.first->second.on_message(job, from, message);
+  auto checks = job_checks_.try_emplace(from.run_id, context_.checks, own.term, own.embedded,
+                                        !own.standby_of.empty(), own.job_key);
+  checks.first->second.on_message(job, from, message);
 }
 
 void CoordinatorProcess::on_ended(ConnectionId connection, Ending how) {
@@ -316,8 +317,8 @@ void CoordinatorProcess::on_ended(ConnectionId connection, Ending how) {
   handovers_.on_ended(connection);
   const std::optional<control::Hello>& hello = session.mapped().hello;
   const bool is_nodes = hello && !session.mapped().is_impostors();
-  const bool is_leave = how == Ending::Fin && is_nodes && heard_.contains(hello->run_id);
-  if (is_leave) heard_.at(hello->run_id).on_fin(hello->node.incarnation);
+  const bool is_leave = how == Ending::Fin && is_nodes && job_checks_.contains(hello->run_id);
+  if (is_leave) job_checks_.at(hello->run_id).on_fin(hello->node.incarnation);
   context_.network.close(program_, connection, Ending::Fin);
   auto kind = how == Ending::Fin ? Job::Ending::Fin : Job::Ending::Reset;
   run_core([&](Instant now, Effects& e) { core_->on_closed(now, SessionId(connection), kind, e); });

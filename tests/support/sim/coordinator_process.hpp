@@ -108,10 +108,10 @@ class CoordinatorProcess final : public Program {
   void carry_out(const LogEvent& effect);
   void carry_out(const PersistState& effect);
   void take_frames(ConnectionId connection);
-  void hear_as_memory(const Job* job, const control::Hello& from,
-                      const control::AgentMessage& message);
+  void receive_as_memory(const Job* job, const control::Hello& from,
+                         const control::AgentMessage& message);
   bool must_wait_for_exit(const Job* job, const control::AgentMessage& message) const;
-  void hear(ConnectionId connection, const control::AgentMessage& message);
+  void receive(ConnectionId connection, const control::AgentMessage& message);
   bool is_valid_replay(const Session& session, const control::AgentMessage& message) const;
   void record(Incarnation of, const control::AgentMessage& message);
   void drop(ConnectionId connection, Ending how);
@@ -127,7 +127,7 @@ class CoordinatorProcess final : public Program {
   std::unique_ptr<Coordinator> core_;                  // none while asleep
   std::unique_ptr<LeaderAnnouncer> leader_announcer_;  // with a job that was taken over
   LateWakeupGuard stuck_after_;
-  std::map<std::string, CoordinatorChecks> heard_;  // by run id
+  std::map<std::string, CoordinatorChecks> job_checks_;  // by run id
   std::map<Incarnation, std::vector<control::AgentMessage>> recorded_;
   RedirectChecks handovers_;
   std::map<ConnectionId, Session> sessions_;

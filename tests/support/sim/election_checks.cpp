@@ -27,7 +27,7 @@ void ElectionChecks::on_job_state(const std::string& job_state_key,
     const std::string where = "R18: " + name_of(facts.term, facts.round) + " is written after " +
                               name_of(last.term, last.round) + ", and ";
     checks_.require(last.term <= facts.term, where + "leads no more");
-    checks_.require(may_begin_anew || last.round <= facts.round, where + "knows nothing of it");
+    checks_.require(may_begin_anew || last.round <= facts.round, where + "does not know it");
     checks_.require(may_begin_anew || (last.restart_count <= facts.restart_count &&
                                        last.node_losses <= facts.node_losses),
                     where + "forgets its restarts");
@@ -42,14 +42,15 @@ void ElectionChecks::on_given_back() {
 }
 
 // Others may lead as soon as the lease has ended, and a worker takes this long to die.
-void ElectionChecks::on_leader_lease(const control::Leader& who, Instant now, Instant until,
+void ElectionChecks::on_leader_lease(const control::Leader& leader, Instant now, Instant until,
                                      Instant lease_ends) {
-  checks_.require(until <= now || until + limits::kKillDuration <= lease_ends,
-                  "R18: " + who.node.name + " may issue worker leases longer than its lease lasts");
+  checks_.require(
+      until <= now || until + limits::kKillDuration <= lease_ends,
+      "R18: " + leader.node.name + " may issue worker leases longer than its lease lasts");
 }
 
-void ElectionChecks::on_told(const std::string& run_id, Term by,
-                             const control::CoordinatorMessage& message) {
+void ElectionChecks::on_outcome(const std::string& run_id, Term by,
+                                const control::CoordinatorMessage& message) {
   Job& job = jobs_[control::job_state_key(run_id)];
   if (const auto* assignment = std::get_if<control::RankAssignment>(&message)) {
     const auto written = job.newest.find(assignment->term);

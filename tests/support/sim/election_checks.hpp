@@ -24,11 +24,12 @@ class ElectionChecks {
                     const Result<control::PersistedJobState>& read);
   // The leader's key is gone before its lease has ended.
   void on_given_back();
-  // `who` may issue worker leases until then; its leader lease ends no sooner than `lease_ends`, or
-  // is revoked if that is now. All in true time.
-  void on_leader_lease(const control::Leader& who, Instant now, Instant until, Instant lease_ends);
+  // `leader` may issue worker leases until then; its leader lease ends no sooner than `lease_ends`,
+  // or is revoked if that is now. All in true time.
+  void on_leader_lease(const control::Leader& leader, Instant now, Instant until,
+                       Instant lease_ends);
   // The coordinator of a job in this term sends the outcome to an agent.
-  void on_told(const std::string& run_id, Term by, const control::CoordinatorMessage& message);
+  void on_outcome(const std::string& run_id, Term by, const control::CoordinatorMessage& message);
 
  private:
   struct Job {

@@ -68,7 +68,7 @@ Response Etcd::carry_out(const election::Campaign& campaign) {
   if (!leases_.contains(campaign.lease)) return election::Refused{"requested lease not found"};
   put(campaign.leader_key, campaign.value, campaign.lease);
   Result<control::Leader> leader = control::decode_leader(campaign.value);
-  trace((leader ? leader->node.name : "nobody") + " leads in term " + std::to_string(revision_));
+  trace((leader ? leader->node.name : "no agent") + " leads in term " + std::to_string(revision_));
   return poll_leader(true, campaign.leader_key, campaign.job_state_key);
 }
 
@@ -78,11 +78,11 @@ Response Etcd::carry_out(const election::Write& write) {
   const bool is_allowed = leader && leader->create_revision == write.create_revision &&
                           (facts ? facts->mod_revision : 0) == write.mod_revision;
   if (is_allowed) put(write.job_state_key, write.value, 0);
-  Result<control::PersistedJobState> told = control::decode_job_state(write.value);
-  if (is_allowed) watch_.on_job_state(write.job_state_key, told);
+  Result<control::PersistedJobState> state = control::decode_job_state(write.value);
+  if (is_allowed) watch_.on_job_state(write.job_state_key, state);
   const std::string what =
-      !told ? "nonsense"
-            : "round " + std::to_string(told->round.value) + (told->decided ? ", decided" : "");
+      !state ? "nonsense"
+             : "round " + std::to_string(state->round.value) + (state->decided ? ", decided" : "");
   trace(is_allowed ? "keeps: " + what : "refuses to keep: " + what);
   return poll_leader(is_allowed, write.leader_key, write.job_state_key);
 }
@@ -135,12 +135,12 @@ void Etcd::end(int64_t id, const std::string& why) {
   }
 }
 
-void Etcd::on_leader_lease(const std::string& leader_key, const control::Leader& who,
+void Etcd::on_leader_lease(const std::string& leader_key, const control::Leader& leader,
                            Instant until) {
   const auto key = get(leader_key);
-  const bool is_its_own = key && key->value == control::encode_leader(who);
+  const bool is_its_own = key && key->value == control::encode_leader(leader);
   const Instant now = event_queue_.now();
-  watch_.on_leader_lease(who, now, until,
+  watch_.on_leader_lease(leader, now, until,
                          is_its_own ? clock_.truth(leases_.at(key->lease).ends) : now);
 }
 

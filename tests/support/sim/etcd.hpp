@@ -45,8 +45,9 @@ class Etcd {
   // Calls `reply` once: with an answer, or with Failed after `most` of true time.
   void ask(HostId from, const election::SendRequest& ask, Reply reply);
 
-  // `who` considers itself leader by its key, and may issue worker leases until then, in true time.
-  void on_leader_lease(const std::string& leader_key, const control::Leader& who, Instant until);
+  // `leader` considers itself leader by its key, and may issue worker leases until then, in true
+  // time.
+  void on_leader_lease(const std::string& leader_key, const control::Leader& leader, Instant until);
   ElectionChecks& watch() { return watch_; }
 
   // ---- faults

@@ -1,4 +1,4 @@
-// Impostor: a peer that says hello with the id of a node, sends what it was made with, and then
+// Impostor: a peer that sends a hello with the id of a node, sends what it was made with, and then
 // stays silent (R10). CoordinatorProcess checks that the coordinator rejects it.
 #pragma once
 

@@ -1,6 +1,6 @@
 // LargeJob: weeks of a job of up to 131,072 workers under the failure rates that large clusters
 // report, failure by failure. It decides with the cores of the product: HostLedger excludes,
-// RestartBudgets charges, save_interval.hpp says when to save, GoodputAccount divides the time.
+// RestartBudgets charges, save_interval.hpp decides when to save, GoodputAccount divides the time.
 // Everything else is a time from a table: measured on this project, published, or assumed;
 // docs/goodput.md names the source of each.
 //

@@ -9,10 +9,10 @@
 namespace cpprun::sim {
 
 LeaderAnnouncer::LeaderAnnouncer(SimContext& context, HostId host, control::Hello hello,
-                                 std::function<control::AnnounceLeader()> says)
+                                 std::function<control::AnnounceLeader()> message)
     : context_(context),
       hello_(std::move(hello)),
-      says_(std::move(says)),
+      message_(std::move(message)),
       program_(context.network.add(host, *this)) {
   dial();
   tick();
@@ -38,8 +38,8 @@ void LeaderAnnouncer::dial_later() {
                           [this] { is_frozen_ ? dial_later() : dial(); });
 }
 
-void LeaderAnnouncer::say(Bytes bytes) {
-  control::append_frame(bytes, control::encode(control::AgentMessage(says_())));
+void LeaderAnnouncer::send(Bytes bytes) {
+  control::append_frame(bytes, control::encode(control::AgentMessage(message_())));
   context_.network.send(program_, *connection_, std::move(bytes));
 }
 
@@ -49,7 +49,7 @@ void LeaderAnnouncer::on_dialled(ConnectionId connection, bool is_connected, con
   core_.on_connected();
   Bytes bytes(std::begin(control::kMagic), std::end(control::kMagic));
   control::append_frame(bytes, control::encode(control::AgentMessage(hello_)));
-  say(std::move(bytes));
+  send(std::move(bytes));
 }
 
 void LeaderAnnouncer::on_ended(ConnectionId connection, Ending) {
@@ -69,7 +69,7 @@ void LeaderAnnouncer::tick() {
 
 void LeaderAnnouncer::on_time() {
   const LeaderAnnouncerCore::Action what = core_.on_time();
-  if (what == LeaderAnnouncerCore::Action::Announce) say({});
+  if (what == LeaderAnnouncerCore::Action::Announce) send({});
   if (what != LeaderAnnouncerCore::Action::Reconnect) return;
   context_.network.close(program_, *std::exchange(connection_, std::nullopt), Ending::Reset);
   dial_later();

@@ -14,7 +14,7 @@ namespace cpprun::sim {
 class LeaderAnnouncer final : public Program {
  public:
   LeaderAnnouncer(SimContext& context, HostId host, control::Hello hello,
-                  std::function<control::AnnounceLeader()> says);
+                  std::function<control::AnnounceLeader()> message);
   void end();
   void set_frozen(bool is_frozen);
 
@@ -26,13 +26,13 @@ class LeaderAnnouncer final : public Program {
  private:
   void dial();
   void dial_later();
-  void say(Bytes bytes);
+  void send(Bytes bytes);
   void tick();
   void on_time();
 
   SimContext& context_;
   const control::Hello hello_;
-  const std::function<control::AnnounceLeader()> says_;
+  const std::function<control::AnnounceLeader()> message_;
   LeaderAnnouncerCore core_;
   ProgramId program_ = 0;
   std::optional<ConnectionId> connection_;

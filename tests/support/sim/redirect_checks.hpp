@@ -19,7 +19,7 @@ class RedirectChecks {
  public:
   explicit RedirectChecks(Checks& checks) : checks_(checks) {}
 
-  // Before the core hears it; `job` as it is then, nullptr: there is none.
+  // Before the core receives it; `job` as it is then, nullptr: there is none.
   void on_message(ConnectionId connection, const control::Hello& from, const Job* job,
                   const control::AgentMessage& message);
   // The core has sent all effects of the message.

@@ -115,7 +115,7 @@ void StoreServer::send(SessionId to, const std::string& bytes) {
 }
 
 void StoreServer::reply_byte(SessionId to, uint8_t value) {
-  if (value == tcpstore::kReady && !is_check_) ready_.push_back(to.value);  // CHECK says 0 too
+  if (value == tcpstore::kReady && !is_check_) ready_.push_back(to.value);  // CHECK replies 0 too
   std::string bytes;
   tcpstore::reply_byte(bytes, value);
   send(to, bytes);

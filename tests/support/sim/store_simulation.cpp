@@ -117,7 +117,7 @@ class Client final : public Program {
 
   void on_byte(uint8_t byte) {
     if (asked_ == Asked::Nothing) {
-      broken_.emplace_back("store: a client hears what it has not asked for");
+      broken_.emplace_back("store: a client receives what it has not asked for");
       return;
     }
     // The answer and the cancel may have crossed, once.
@@ -164,7 +164,8 @@ class StoreRun {
     }
     while (event_queue_.step(Instant{} + kFaults + 20s)) {
     }
-    if (server_.overdue() > 0) broken_.emplace_back("store: a wait whose keys are there goes on");
+    if (server_.overdue() > 0)
+      broken_.emplace_back("store: a wait whose keys are there does not end");
     return {broken_, trace_.hash() ^ event_queue_.steps(), server_.waits_begun()};
   }
 

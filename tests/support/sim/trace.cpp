@@ -96,7 +96,7 @@ std::string describe_any(const Variant& message) {
   return std::visit([](const auto& m) { return name_of(m) + details(m); }, message);
 }
 
-// Messages that a story leaves out.
+// Messages that a trace leaves out.
 bool is_upkeep(std::string_view name) {
   return name == "ping" || name == "pong" || name == "hello" || name == "registered" ||
          name == "ack" || name == "started";
@@ -118,30 +118,30 @@ void Trace::fold(std::span<const uint8_t> bytes) {
   for (uint8_t byte : bytes) fold(byte);
 }
 
-void Trace::line(Instant now, const std::string& who, const std::string& what) const {
+void Trace::line(Instant now, const std::string& actor, const std::string& what) const {
   if (!is_on()) return;
   std::array<char, 64> front{};
   std::snprintf(front.data(), front.size(), "%9.4f %-5s ",
-                static_cast<double>(now.nanoseconds()) / 1e9, who.c_str());
+                static_cast<double>(now.nanoseconds()) / 1e9, actor.c_str());
   std::string line = front.data() + what;  // a hint has a line of its own on the console
   std::ranges::replace(line, '\n', ' ');
   sink_(line);
 }
 
 template <class Message>
-void Trace::say(Instant now, const std::string& who, const char* arrow,
-                const Message& message) const {
+void Trace::write(Instant now, const std::string& actor, const char* arrow,
+                  const Message& message) const {
   if (!is_on()) return;
   const std::string name = std::visit([](const auto& m) { return name_of(m); }, message);
   if (detail_ == Detail::All ? is_noise(name) : is_upkeep(name)) return;
-  line(now, who, arrow + describe(message));
+  line(now, actor, arrow + describe(message));
 }
 
-void Trace::message(Instant now, const std::string& who, const AgentMessage& m) const {
-  say(now, who, "-> ", m);
+void Trace::message(Instant now, const std::string& actor, const AgentMessage& m) const {
+  write(now, actor, "-> ", m);
 }
-void Trace::message(Instant now, const std::string& who, const CoordinatorMessage& m) const {
-  say(now, who, "<- ", m);
+void Trace::message(Instant now, const std::string& actor, const CoordinatorMessage& m) const {
+  write(now, actor, "<- ", m);
 }
 
 }  // namespace cpprun::sim

@@ -13,7 +13,8 @@ namespace cpprun::sim {
 
 class Trace {
  public:
-  enum class Detail { None, Story, All };  // Story leaves out messages that only keep a job running
+  // Summary: without messages that only keep a job running.
+  enum class Detail { None, Summary, All };
 
   void fold(uint64_t value) {
     hash_ = (hash_ ^ value) * 0x100000001B3U;
@@ -29,13 +30,14 @@ class Trace {
   bool is_on() const { return detail_ != Detail::None; }
 
   // "   1.2500 n3   text".
-  void line(Instant now, const std::string& who, const std::string& what) const;
-  void message(Instant now, const std::string& who, const control::AgentMessage& m) const;
-  void message(Instant now, const std::string& who, const control::CoordinatorMessage& m) const;
+  void line(Instant now, const std::string& actor, const std::string& what) const;
+  void message(Instant now, const std::string& actor, const control::AgentMessage& m) const;
+  void message(Instant now, const std::string& actor, const control::CoordinatorMessage& m) const;
 
  private:
   template <class Message>
-  void say(Instant now, const std::string& who, const char* arrow, const Message& message) const;
+  void write(Instant now, const std::string& actor, const char* arrow,
+             const Message& message) const;
 
   uint64_t hash_ = 0xCBF29CE484222325U;
   Detail detail_ = Detail::None;

@@ -33,14 +33,14 @@ def failures_of(text):
             for found in FAILURE.finditer(text)}
 
 
-def launch(words, name='cpprun'):
+def launch(args, name='cpprun'):
     """Runs cpprun. Raises what torchrun raises at such an end; records the agent's last event.
 
     torchrun's process records only the agent's outcome through `events.record`; cpprun prints it.
     """
     uses.append('cpprun')
     env = {**os.environ, 'PYTHON_EXEC': sys.executable}
-    done = subprocess.run([BIN / 'cpprun', '--event-log-handler=console', *words], env=env,
+    done = subprocess.run([BIN / 'cpprun', '--event-log-handler=console', *args], env=env,
                           capture_output=True, text=True, errors='replace', check=False,
                           timeout=LAUNCH_SECONDS)
     lines = done.stderr.splitlines(keepends=True)
@@ -66,29 +66,29 @@ def main(args=None):
 
 
 def launch_main(args=None):
-    """For torch.distributed.launch.main, as docs/how-to/migrate.md says."""
-    words = [word for word in args if word != '--use-env']
-    launch(words if len(words) < len(args) else ['--pass-local-rank=dash', *words])
+    """For torch.distributed.launch.main, as in docs/how-to/migrate.md."""
+    arguments = [arg for arg in args if arg != '--use-env']
+    launch(arguments if len(arguments) < len(args) else ['--pass-local-rank=dash', *arguments])
 
 
 def options_of(config):
-    """The options that say what a LaunchConfig says."""
+    """The options with the settings of a LaunchConfig."""
     conf = dict(config.rdzv_configs)
     if config.min_nodes < config.max_nodes:
         # torch's default. cpprun waits a second after the last node (docs/reference/flags.md),
         # and a spawned process that imports torch takes longer.
         conf.setdefault('last_call_timeout', 30)
-    words = [f'--nnodes={config.min_nodes}:{config.max_nodes}',
-             f'--nproc-per-node={config.nproc_per_node}', f'--role={config.role}',
-             f'--rdzv-id={config.run_id or uuid.uuid4().int}',
-             f'--rdzv-backend={config.rdzv_backend}', f'--rdzv-endpoint={config.rdzv_endpoint}',
-             f'--max-restarts={config.max_restarts}', f'--start-method={config.start_method}',
-             f'--monitor-interval={config.monitor_interval}']
+    args = [f'--nnodes={config.min_nodes}:{config.max_nodes}',
+            f'--nproc-per-node={config.nproc_per_node}', f'--role={config.role}',
+            f'--rdzv-id={config.run_id or uuid.uuid4().int}',
+            f'--rdzv-backend={config.rdzv_backend}', f'--rdzv-endpoint={config.rdzv_endpoint}',
+            f'--max-restarts={config.max_restarts}', f'--start-method={config.start_method}',
+            f'--monitor-interval={config.monitor_interval}']
     if 'rank' in conf:
-        words.append(f'--node-rank={conf.pop("rank")}')
+        args.append(f'--node-rank={conf.pop("rank")}')
     if conf:
-        words.append('--rdzv-conf=' + ','.join(f'{key}={value}' for key, value in conf.items()))
-    return words
+        args.append('--rdzv-conf=' + ','.join(f'{key}={value}' for key, value in conf.items()))
+    return args
 
 
 def launch_agent(config, entrypoint, args):

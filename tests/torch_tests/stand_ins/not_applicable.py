@@ -40,7 +40,7 @@ NOT_APPLICABLE = {
     'test_store.py::*TCPStoreTest::test_repr': IN_PROCESS,
     'test_store.py::*TCPStoreTest::test_take_over_listen_socket': IN_PROCESS,
     'test_store.py::*TCPStoreTest::test_store_timeout_on_missing_clients':
-        IN_PROCESS + ', whose constructor waits for the clients; cpprunctl serve waits for nobody',
+        IN_PROCESS + ', whose constructor waits for the clients; cpprunctl serve waits for none',
     # elastic/rendezvous and elastic/utils
     'c10d_rendezvous_backend_test.py::FileStoreBackendTest::*': OTHER_STORE,
     'c10d_rendezvous_backend_test.py::CreateBackendTest::test_*_endpoint_file_*': OTHER_STORE,

@@ -1,7 +1,7 @@
 """The pytest plugin of stage torch_tests: torch's own tests run with cpprun.
 
 With --torch-itself they run with torch's own launcher and store instead: a test that fails then too
-says nothing about cpprun. A test that cannot show anything about cpprun is skipped with the reason
+has no meaning for cpprun. A test that cannot show anything about cpprun is skipped with the reason
 in not_applicable.py; one that passes without any use of cpprun fails.
 """
 

@@ -23,7 +23,7 @@ class Server:
         if not line.startswith('cpprun: serving on '):
             self.process.kill()
             text = line + self.process.communicate()[1]
-            # torch's words: its tests and its own code look for them.
+            # torch's text: its tests and its own code search for it.
             raise dist.DistNetworkError('The server socket has failed to listen on any local '
                                         f'network address. port: {port}. cpprunctl: {text}')
         self.port = int(line.rsplit(':', 1)[1])

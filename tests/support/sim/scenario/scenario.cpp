@@ -149,7 +149,7 @@ bool Player::job(const Words& words) {
     if (!apply_setting(words[i], options)) return false;
   }
   cluster_ = std::make_unique<Cluster>(options);
-  cluster_->trace().listen(Trace::Detail::Story,
+  cluster_->trace().listen(Trace::Detail::Summary,
                            [this](const std::string& line) { lines_.push_back(line); });
   cluster_->set_plan(
       [this](const Node& node, const control::RankAssignment&) { return plan(node); });
@@ -425,7 +425,7 @@ Result<ScenarioRun> run_scenario(const std::string& script) {
     if (!player.play(words)) {
       return Error{ErrorKind::Usage, "line " + std::to_string(number) + " is no command: " + line};
     }
-    for (const std::string& told : player.take_lines()) made.text += " " + told + "\n";
+    for (const std::string& entry : player.take_lines()) made.text += " " + entry + "\n";
   }
   player.judge();
   made.failures = player.failures;

@@ -330,8 +330,8 @@ class SwarmRun {
   bool must_go_on(std::map<Incarnation, Term>& here) const {
     Cluster& cluster = const_cast<Cluster&>(cluster_);
     const Job* job = cluster.job();
-    // Nobody may lead a job whose standby is gone (R13), except who led it before. By an election
-    // anybody may.
+    // No agent may lead a job whose standby is gone (R13), except the one that led it before. By an
+    // election anybody may.
     const bool has_etcd = plan_.cluster.has_etcd;
     const bool is_led =
         has_etcd || (job == nullptr ? cluster.coordinator()->is_alive()
@@ -342,9 +342,9 @@ class SwarmRun {
       const agent::Finish* end = node->finish() ? &*node->finish() : nullptr;
       // A node that was stopped on request knows nothing of the job; otherwise the text names the
       // stopped node.
-      bool is_told = end != nullptr && (end->how == How::Success || end->how == How::Failure ||
-                                        (end->how == How::Stopped && !end->text.empty()));
-      is_undecided = is_undecided && !is_told && !node->knows_outcome();
+      bool is_informed = end != nullptr && (end->how == How::Success || end->how == How::Failure ||
+                                            (end->how == How::Stopped && !end->text.empty()));
+      is_undecided = is_undecided && !is_informed && !node->knows_outcome();
       bool is_known = has_etcd || job == nullptr || node->term() == job->term();
       using State = agent::Agent::State;
       bool is_leaving = node->state() == State::Leaving || node->state() == State::Draining ||
@@ -372,7 +372,8 @@ class SwarmRun {
     Duration reconnect = 7s + o.network.retransmit_max + o.network.delay_max;
     Duration one_round = o.stop_grace + limits::kKillDuration + limits::kDeathGrace;
     if (plan_.faults.worker_outlives_kill > 0) one_round += limits::kKillTimeout;
-    if (o.has_etcd) one_round += o.job_spec.lease + 4s;  // who led last, and who would have next
+    if (o.has_etcd)
+      one_round += o.job_spec.lease + 4s;  // the last leader, and the one that would have followed
     Duration delay = restart_delay(o.job_spec.restart_backoff, INT64_MAX);
     if (o.job_spec.link_check_bytes > 0) {
       delay += limits::kNodeCheckRetryInterval +
@@ -421,7 +422,7 @@ class SwarmRun {
     return usable < plan_.cluster.job_spec.min_nodes;
   }
 
-  // Since the faults ended, nodes have left that the job cannot do without.
+  // Since the faults ended, nodes have left that the job cannot run without.
   bool is_impossible(const std::map<Incarnation, Term>& here) const {
     return lacks_usable_nodes(here) || lacks_leader();
   }

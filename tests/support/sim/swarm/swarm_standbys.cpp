@@ -74,7 +74,7 @@ void StandbyFaults::plan() {
   kill_leader(rates_.kill_leader);
   on_leader(rates_.power_leader, [this](Node& node) {
     cluster_.cut_power(node);
-    if (prng_.chance(0.5)) return;  // for good: no node will ever know that it is dead
+    if (prng_.chance(0.5)) return;  // permanently: no node will ever know that it is dead
     later([this, host = node.spec().host] { cluster_.network().set_power(host, true); });
   });
 }

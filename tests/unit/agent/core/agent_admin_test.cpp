@@ -11,9 +11,9 @@ using Agent = AgentTest;
 
 TEST_F(Agent, Shutdown_WithSavingIsLikeSigterm) {
   runs();
-  hears(control::ShutdownRequest{true, "an operator on node1 asked the job to stop"});
+  receives(control::ShutdownRequest{true, "an operator on node1 asked the job to stop"});
   expect_state(State::Draining);
-  EXPECT_NE(said<control::Draining>(), nullptr);
+  EXPECT_NE(newest_sent<control::Draining>(), nullptr);
   ASSERT_EQ(stops.size(), 1U);
   EXPECT_EQ(stops[0].signal, kTerm);
   EXPECT_TRUE(stops[0].lets_save);
@@ -25,7 +25,7 @@ TEST_F(Agent, Shutdown_WithSavingIsLikeSigterm) {
 
 TEST_F(Agent, Shutdown_WithoutSavingIsLikeSigint) {
   runs();
-  hears(control::ShutdownRequest{false, "an operator on node1 asked the job to stop"});
+  receives(control::ShutdownRequest{false, "an operator on node1 asked the job to stop"});
   expect_state(State::Leaving);
   ASSERT_EQ(stops.size(), 1U);
   EXPECT_EQ(stops[0].signal, kInt);
@@ -34,9 +34,9 @@ TEST_F(Agent, Shutdown_WithoutSavingIsLikeSigint) {
 
 TEST_F(Agent, Shutdown_RepeatedHurriesNothingButCtrlCDoes) {
   runs();
-  hears(control::ShutdownRequest{true, "an operator asks"});
-  hears(control::ShutdownRequest{true, "an operator asks again"});
-  hears(control::ShutdownRequest{false, "and again"});
+  receives(control::ShutdownRequest{true, "an operator asks"});
+  receives(control::ShutdownRequest{true, "an operator asks again"});
+  receives(control::ShutdownRequest{false, "and again"});
   EXPECT_EQ(stops.size(), 1U);
   EXPECT_EQ(times<control::Draining>(), 1);
   signal(kTerm);
@@ -49,8 +49,8 @@ TEST_F(Agent, Shutdown_RepeatedHurriesNothingButCtrlCDoes) {
 TEST_F(Agent, Shutdown_OfASpareEndsImmediately) {
   is_in_touch();
   waits(true);
-  hears(control::ShutdownRequest{true, "an operator asks"});
-  EXPECT_NE(said<control::Leave>(), nullptr);
+  receives(control::ShutdownRequest{true, "an operator asks"});
+  EXPECT_NE(newest_sent<control::Leave>(), nullptr);
   expect_finish(How::Stopped);
 }
 
@@ -58,7 +58,7 @@ TEST_F(Agent, Shutdown_AfterTheOutcomeChangesNothing) {
   runs();
   all_quiet();
   has_job_result(true);
-  hears(control::ShutdownRequest{true, "an operator asks too late"});
+  receives(control::ShutdownRequest{true, "an operator asks too late"});
   expect_no_finish();
   bye();
   expect_finish(How::Success);
@@ -66,22 +66,22 @@ TEST_F(Agent, Shutdown_AfterTheOutcomeChangesNothing) {
 
 TEST_F(Agent, KeepsFaultPermitsForTheNextCoordinator) {
   is_in_touch();
-  hears(control::FaultPermit{2, 3, true});
-  hears(control::FaultPermit{2, 1, true});  // received late
-  hears(control::FaultPermit{0, 1, true});
+  receives(control::FaultPermit{2, 3, true});
+  receives(control::FaultPermit{2, 1, true});  // received late
+  receives(control::FaultPermit{0, 1, true});
   disconnects();
   connects();
-  EXPECT_EQ(said<control::Register>()->fault_counts, (std::vector<int64_t>{1, 0, 3}));
+  EXPECT_EQ(newest_sent<control::Register>()->fault_counts, (std::vector<int64_t>{1, 0, 3}));
 }
 
 TEST_F(Agent, IgnoresRefusedAndUnknownFaultPermits) {
   is_in_touch();
-  hears(control::FaultPermit{0, 1, false});
-  hears(control::FaultPermit{-1, 1, true});
-  hears(control::FaultPermit{static_cast<int64_t>(limits::kFaultsPerPlan), 1, true});
+  receives(control::FaultPermit{0, 1, false});
+  receives(control::FaultPermit{-1, 1, true});
+  receives(control::FaultPermit{static_cast<int64_t>(limits::kFaultsPerPlan), 1, true});
   disconnects();
   connects();
-  EXPECT_TRUE(said<control::Register>()->fault_counts.empty());
+  EXPECT_TRUE(newest_sent<control::Register>()->fault_counts.empty());
 }
 
 TEST_F(Agent, AnUnreachableCoordinatorEndsTheRunWithAMessage) {
@@ -98,7 +98,7 @@ TEST_F(Agent, R11_AHangSeenAfterTheWorkerLeaseIsNoFailure) {
   WorkerExit hung;
   hung.hang = "no heartbeat for 60.0 s";
   call([&](agent::Effects& e) { core.on_hang(now, hung, e); });
-  EXPECT_EQ(said<control::Failed>(), nullptr);
+  EXPECT_EQ(newest_sent<control::Failed>(), nullptr);
   EXPECT_TRUE(failures.empty());
   ASSERT_EQ(stops.size(), 1U);
   EXPECT_EQ(stops[0].grace, 0s);
@@ -108,7 +108,7 @@ TEST_F(Agent, AFailedStartAfterASignalEndsByTheSignal) {
   runs();
   signal(kInt);
   start_fails();
-  EXPECT_EQ(said<control::Failed>(), nullptr) << "nothing was to be started any more";
+  EXPECT_EQ(newest_sent<control::Failed>(), nullptr) << "nothing was to be started any more";
   expect_finish(How::Signal);
 }
 

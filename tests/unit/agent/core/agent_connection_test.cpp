@@ -13,48 +13,49 @@ TEST_F(Agent, R4_EachConnectionHasAGreaterNumber) {
   connects();
   disconnects();
   connects();
-  EXPECT_EQ(said<control::Hello>()->connection, 2);
+  EXPECT_EQ(newest_sent<control::Hello>()->connection, 2);
 }
 
 TEST_F(Agent, ReportsItsStateWhenItReconnects) {
   runs(3);
   disconnects();
   connects();
-  EXPECT_EQ(said<control::Register>()->reported_phase, ReportedPhase::Running);
-  EXPECT_EQ(said<control::Register>()->round, RoundNumber(3));
+  EXPECT_EQ(newest_sent<control::Register>()->reported_phase, ReportedPhase::Running);
+  EXPECT_EQ(newest_sent<control::Register>()->round, RoundNumber(3));
   is_stopped(3);
   disconnects();
   connects();
-  EXPECT_EQ(said<control::Register>()->reported_phase, ReportedPhase::Running) << "still stopping";
+  EXPECT_EQ(newest_sent<control::Register>()->reported_phase, ReportedPhase::Running)
+      << "still stopping";
   all_quiet();
   disconnects();
   connects();
-  EXPECT_EQ(said<control::Register>()->reported_phase, ReportedPhase::Stopped);
+  EXPECT_EQ(newest_sent<control::Register>()->reported_phase, ReportedPhase::Stopped);
   is_granted(4s);
   gets_assignment(4);
   all_quiet();
   disconnects();
   connects();
-  EXPECT_EQ(said<control::Register>()->reported_phase, ReportedPhase::Done);
-  EXPECT_EQ(said<control::Register>()->term, Term(1));
+  EXPECT_EQ(newest_sent<control::Register>()->reported_phase, ReportedPhase::Done);
+  EXPECT_EQ(newest_sent<control::Register>()->term, Term(1));
 }
 
 TEST_F(Agent, R13_ReportsTheRoundThatItKnows) {
   connects();
-  EXPECT_FALSE(said<control::Register>()->assignment);
+  EXPECT_FALSE(newest_sent<control::Register>()->assignment);
   disconnects();
   runs(3);
   is_stopped(3);
   disconnects();
   connects();
-  ASSERT_TRUE(said<control::Register>()->assignment);
-  EXPECT_EQ(said<control::Register>()->assignment->round, RoundNumber(3));
-  EXPECT_EQ(said<control::Register>()->charged, control::RestartCharge::Failure);
+  ASSERT_TRUE(newest_sent<control::Register>()->assignment);
+  EXPECT_EQ(newest_sent<control::Register>()->assignment->round, RoundNumber(3));
+  EXPECT_EQ(newest_sent<control::Register>()->charged, control::RestartCharge::Failure);
   all_quiet();
   gets_assignment(4);
   disconnects();
   connects();
-  EXPECT_EQ(said<control::Register>()->charged, control::RestartCharge::None);
+  EXPECT_EQ(newest_sent<control::Register>()->charged, control::RestartCharge::None);
 }
 
 TEST_F(Agent, R13_IgnoresACoordinatorOfAnOlderTerm) {
@@ -89,7 +90,7 @@ class AgentStandby : public AgentTest {
     control::RankAssignment assignment = assignment_of(1);
     assignment.standby = control::Standby{options().hello.node.incarnation, "10.0.0.2", 4711};
     is_granted(4s);
-    hears(assignment);
+    receives(assignment);
     disconnects();
   }
   void welcome(bool is_standby) {
@@ -98,7 +99,7 @@ class AgentStandby : public AgentTest {
     welcome.heartbeat = 1s;
     welcome.lease = 5s;
     welcome.is_standby = is_standby;
-    hears(welcome);
+    receives(welcome);
   }
   void is_refused(const Endpoint& place) {
     call([&](agent::Effects& e) { core.on_refused(now, {place}, e); });
@@ -119,7 +120,7 @@ TEST_F(AgentStandby, R16_DoesNotLeadWithoutAWorkerLease) {
   is_refused(kHead);
   EXPECT_FALSE(taken_over);
   connects();
-  EXPECT_TRUE(said<control::Register>()->has_evidence);
+  EXPECT_TRUE(newest_sent<control::Register>()->has_evidence);
 }
 
 TEST_F(AgentStandby, R14_DoesNotLeadAfterLosingTheStandbyRole) {
@@ -134,23 +135,25 @@ TEST_F(AgentStandby, R14_DoesNotLeadAfterLosingTheStandbyRole) {
 TEST_F(Agent, R17_ASpareReportsThatItKnowsAStandby) {
   connects();
   is_welcomed();
-  EXPECT_FALSE(said<control::Register>()->knows_standby);
+  EXPECT_FALSE(newest_sent<control::Register>()->knows_standby);
   control::Wait wait{"a round runs", true, false};
   wait.standby = control::Standby{Incarnation(12), "10.0.0.3", 4711};
-  hears(wait);
+  receives(wait);
   disconnects();
   connects();
-  EXPECT_TRUE(said<control::Register>()->knows_standby);
+  EXPECT_TRUE(newest_sent<control::Register>()->knows_standby);
   control::Wait blank{"a standby leads", false, false};
   blank.awaits_redirect = true;
-  hears(blank);
+  receives(blank);
   disconnects();
   connects();
-  EXPECT_TRUE(said<control::Register>()->knows_standby) << "this coordinator does not know the job";
+  EXPECT_TRUE(newest_sent<control::Register>()->knows_standby)
+      << "this coordinator does not know the job";
   waits(true);
   disconnects();
   connects();
-  EXPECT_FALSE(said<control::Register>()->knows_standby) << "the job has no standby any more";
+  EXPECT_FALSE(newest_sent<control::Register>()->knows_standby)
+      << "the job has no standby any more";
 }
 
 TEST_F(Agent, R17_TriesOtherEndpointsWithoutAnAnswer) {
@@ -164,7 +167,7 @@ TEST_F(Agent, R17_TriesOtherEndpointsWithoutAnAnswer) {
 
 TEST_F(AgentStandby, R17_FollowsARedirect) {
   connects();
-  hears(control::Redirect{Term(term + 1), "10.0.0.3", 4712});
+  receives(control::Redirect{Term(term + 1), "10.0.0.3", 4712});
   ASSERT_TRUE(routes);
   EXPECT_TRUE(routes->is_sure);
   EXPECT_EQ(routes->places.front(), (Endpoint{"10.0.0.3", 4712}));
@@ -178,10 +181,10 @@ TEST_F(Agent, ReportsAFailureAfterReconnecting) {
   all_quiet();
   forget();
   connects();
-  EXPECT_EQ(said<control::Register>()->reported_phase, ReportedPhase::Running)
+  EXPECT_EQ(newest_sent<control::Register>()->reported_phase, ReportedPhase::Running)
       << "or its failure would be free";
-  EXPECT_EQ(said<control::Failed>()->end.exit_code, 5);
-  EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
+  EXPECT_EQ(newest_sent<control::Failed>()->end.exit_code, 5);
+  EXPECT_EQ(newest_sent<control::Stopped>()->round, RoundNumber(1));
 }
 
 TEST_F(Agent, RepeatsAFailureThatTheConnectionMayHaveLost) {
@@ -208,7 +211,7 @@ TEST_F(Agent, ANewAssignmentConfirmsTheFailure) {
   disconnects();
   forget();
   connects();
-  EXPECT_EQ(said<control::Failed>(), nullptr);
+  EXPECT_EQ(newest_sent<control::Failed>(), nullptr);
 }
 
 // ---------------------------------------------------------------- the worker lease
@@ -272,17 +275,17 @@ TEST_F(Agent, R6_TheDeadlineCountsFromTheSendTimeOfThePing) {
 
 TEST_F(Agent, R6_ADuplicateOrForeignPongGivesNoWorkerLease) {
   runs();
-  int64_t first = said<control::Ping>()->seq;
+  int64_t first = newest_sent<control::Ping>()->seq;
   disconnects();
   connects();
   Instant before = worker_leases.back();
-  hears(control::Pong{first, 100s});
-  hears(control::Pong{-1, 100s});
+  receives(control::Pong{first, 100s});
+  receives(control::Pong{-1, 100s});
   EXPECT_EQ(worker_leases.back(), before);
   is_granted(5s);
   EXPECT_EQ(worker_leases.back(), now + 5s);
   is_granted(9s);
-  hears(control::Pong{first + 1000, 100s});
+  receives(control::Pong{first + 1000, 100s});
   EXPECT_EQ(worker_leases.back(), now + 5s) << "answered already, or never sent";
 }
 
@@ -320,7 +323,7 @@ TEST_F(Agent, R6_TheCoordinatorsOwnAgentHasNoWorkerLease) {
   expect_state(State::Running);
   EXPECT_TRUE(worker_leases.back().is_never());
   EXPECT_TRUE(core.next_deadline().is_never());
-  EXPECT_EQ(said<control::Ping>(), nullptr);
+  EXPECT_EQ(newest_sent<control::Ping>(), nullptr);
 }
 
 // Suspended for a minute, perhaps with all others: it asks before it stops the workers.
@@ -329,7 +332,7 @@ TEST_F(Agent, R11_AfterASuspensionAnAnswerKeepsTheRound) {
   now = now + 60s;
   forget();
   passes(0s);
-  EXPECT_NE(said<control::Ping>(), nullptr);
+  EXPECT_NE(newest_sent<control::Ping>(), nullptr);
   passes(1500ms);
   EXPECT_EQ(reconnects, 0);
   is_granted(4s);
@@ -368,9 +371,9 @@ TEST_F(Agent, R11_ABrokenConnectionEndsTheWaitAfterASuspension) {
 TEST_F(Agent, R11_AnOldPongDoesNotEndTheWait) {
   runs();
   passes(1s);
-  const control::Pong old{newest<control::Ping>(told)->seq, 4s};
+  const control::Pong old{newest<control::Ping>(sent_messages)->seq, 4s};
   now = now + 60s;
-  hears(old);
+  receives(old);
   passes(0s);
   expect_state(State::Running);
   passes(limits::kResumeAnswerTimeout);
@@ -393,7 +396,7 @@ TEST_F(Agent, R11_APongReadTooLateAlsoMakesItNoFailure) {
   is_granted(4s);
   are_killed_by_reaper();
   worker_ends(0, -9);
-  EXPECT_EQ(said<control::Failed>(), nullptr);
+  EXPECT_EQ(newest_sent<control::Failed>(), nullptr);
   expect_state(State::Stopping);
 }
 
@@ -411,7 +414,7 @@ TEST_F(Agent, R11_ALeaseThatComesAfterTheReapersKillDoesNotKeepTheRound) {
   expect_state(State::Stopping);
   ASSERT_FALSE(stops.empty());
   EXPECT_EQ(stops.back().grace, 0s);
-  EXPECT_EQ(said<control::Failed>(), nullptr);
+  EXPECT_EQ(newest_sent<control::Failed>(), nullptr);
 }
 
 TEST_F(Agent, R11_AKillAfterTheEndOfTheRoundChangesNothing) {
@@ -429,7 +432,7 @@ TEST_F(Agent, R11_AWorkerKilledByTheReaperIsNoFailure) {
   now = now + 60s;  // frozen: the exit is read before the timer runs
   forget();
   worker_ends(0, -9);
-  EXPECT_EQ(said<control::Failed>(), nullptr);
+  EXPECT_EQ(newest_sent<control::Failed>(), nullptr);
   EXPECT_TRUE(failures.empty());
   ASSERT_FALSE(stops.empty());
   EXPECT_EQ(stops.back().grace, 0s);

@@ -12,7 +12,7 @@ TEST_F(Agent, Drain_SigtermLetsTheWorkersSaveAndEndsResumable) {
   runs();
   signal(kTerm);
   expect_state(State::Draining);
-  EXPECT_EQ(said<control::Draining>()->round, RoundNumber(1));
+  EXPECT_EQ(newest_sent<control::Draining>()->round, RoundNumber(1));
   ASSERT_EQ(stops.size(), 1U);
   EXPECT_TRUE(stops[0].lets_save);
   EXPECT_EQ(stops[0].signal, kTerm);
@@ -21,8 +21,8 @@ TEST_F(Agent, Drain_SigtermLetsTheWorkersSaveAndEndsResumable) {
   worker_ends(1, kStoppedResumable);
   expect_no_finish();
   all_quiet();
-  EXPECT_EQ(said<control::Failed>(), nullptr) << "no failure";
-  EXPECT_TRUE(said<control::Leave>()->has_saved);
+  EXPECT_EQ(newest_sent<control::Failed>(), nullptr) << "no failure";
+  EXPECT_TRUE(newest_sent<control::Leave>()->has_saved);
   EXPECT_FALSE(disconnect->is_reset) << "the leave message must arrive";
   expect_finish(How::Stopped);
   EXPECT_TRUE(finish->ends.empty()) << "not in the summary";
@@ -38,7 +38,7 @@ TEST_F(Agent, Drain_TheNextCoordinatorLearnsOfTheRequest) {
     is_stopped(1, cause);
     disconnects();
     connects();
-    EXPECT_EQ(said<control::Register>()->is_stop_requested, cause != StopCause::Growth);
+    EXPECT_EQ(newest_sent<control::Register>()->is_stop_requested, cause != StopCause::Growth);
   }
 }
 
@@ -48,7 +48,7 @@ TEST_F(Agent, Drain_WithoutASaveTheSignalIsTheExitCode) {
   worker_ends(0, -kTerm);
   worker_ends(1, kStoppedResumable);
   all_quiet();
-  EXPECT_FALSE(said<control::Leave>()->has_saved);
+  EXPECT_FALSE(newest_sent<control::Leave>()->has_saved);
   expect_finish(How::Signal);
   EXPECT_EQ(finish->signal, kTerm);
 }
@@ -78,7 +78,7 @@ TEST_F(Agent, Drain_AFailedSaveEndsTheOtherSaves) {
   EXPECT_TRUE(saves_ended.empty());
   worker_ends(1, 1);
   EXPECT_EQ(saves_ended, std::vector<int>{kTerm});
-  EXPECT_EQ(said<control::Failed>(), nullptr);
+  EXPECT_EQ(newest_sent<control::Failed>(), nullptr);
 }
 
 TEST_F(Agent, Drain_CtrlCKillsSavingWorkers) {
@@ -86,7 +86,7 @@ TEST_F(Agent, Drain_CtrlCKillsSavingWorkers) {
     has_folder();
     sees({});
     is_connected = false;
-    told.clear();
+    sent_messages.clear();
     stops.clear();
     finish.reset();
     runs();
@@ -107,7 +107,7 @@ TEST_F(Agent, Drain_ARepeatedRequestChangesNothing) {
   runs();
   signal(kTerm);
   for (int again : {kTerm, kHup, kTerm}) signal(again);
-  EXPECT_EQ(stops.size(), 1U) << "the workers go on saving";
+  EXPECT_EQ(stops.size(), 1U) << "the workers continue to save";
   EXPECT_EQ(times<control::Draining>(), 1);
   expect_state(State::Draining);
   worker_ends(0, kStoppedResumable);
@@ -123,7 +123,7 @@ TEST_F(Agent, Drain_OtherSignalsAllowNoSave) {
   signal(2);
   expect_state(State::Leaving);
   EXPECT_FALSE(stops[0].lets_save);
-  EXPECT_EQ(said<control::Draining>(), nullptr);
+  EXPECT_EQ(newest_sent<control::Draining>(), nullptr);
   worker_ends(0, -2);
   all_quiet();
   expect_finish(How::Signal);
@@ -177,9 +177,9 @@ TEST_F(Agent, Drain_WorkersBeforeTheirFirstStepLoseNothing) {
   signal(kTerm);
   for (int64_t rank : {0, 1}) makes_no_step(rank), worker_ends(rank, -kTerm);
   all_quiet();
-  EXPECT_TRUE(said<control::Leave>()->has_saved);
+  EXPECT_TRUE(newest_sent<control::Leave>()->has_saved);
   expect_finish(How::Stopped);
-  EXPECT_FALSE(finish->has_saved) << "nobody says that they have saved";
+  EXPECT_FALSE(finish->has_saved) << "no worker reports that it has saved";
 }
 
 TEST_F(Agent, Drain_AWorkerAfterItsFirstStepLosesWork) {
@@ -197,7 +197,7 @@ TEST_F(Agent, Drain_StepCountsBelongToTheirRound) {
   is_stopped(1, StopCause::Drain);
   for (int64_t rank : {0, 1}) makes_no_step(rank), worker_ends(rank, -kTerm);
   all_quiet();
-  EXPECT_TRUE(said<control::Stopped>()->has_saved);
+  EXPECT_TRUE(newest_sent<control::Stopped>()->has_saved);
   gets_assignment(2);
   signal(kTerm);
   for (int64_t rank : {0, 1}) worker_ends(rank, -kTerm);
@@ -226,8 +226,8 @@ TEST_F(Agent, Drain_IsRepeatedOverANewConnection) {
   signal(kTerm);
   disconnects();
   connects();
-  EXPECT_TRUE(said<control::Register>()->is_draining);
-  EXPECT_EQ(said<control::Register>()->reported_phase, ReportedPhase::Running);
+  EXPECT_TRUE(newest_sent<control::Register>()->is_draining);
+  EXPECT_EQ(newest_sent<control::Register>()->reported_phase, ReportedPhase::Running);
 }
 
 // ---------------------------------------------------------------- at another node
@@ -240,8 +240,8 @@ TEST_F(Agent, Drain_OfAnotherNodeLetsTheWorkersSave) {
   worker_ends(0, kStoppedResumable);
   worker_ends(1, kStoppedResumable);
   all_quiet();
-  EXPECT_TRUE(said<control::Stopped>()->has_saved);
-  EXPECT_EQ(said<control::Failed>(), nullptr);
+  EXPECT_TRUE(newest_sent<control::Stopped>()->has_saved);
+  EXPECT_EQ(newest_sent<control::Failed>(), nullptr);
   gets_assignment(2);
   expect_state(State::Running);
 }
@@ -251,8 +251,8 @@ TEST_F(Agent, Drain_ReportsWorkersThatDidNotSave) {
   is_stopped(1, StopCause::Drain);
   worker_ends(0, -kTerm);
   all_quiet();
-  EXPECT_FALSE(said<control::Stopped>()->has_saved);
-  EXPECT_EQ(said<control::Failed>(), nullptr);
+  EXPECT_FALSE(newest_sent<control::Stopped>()->has_saved);
+  EXPECT_EQ(newest_sent<control::Failed>(), nullptr);
 }
 
 TEST_F(Agent, Drain_AnyOtherStopAllowsNoSave) {
@@ -261,20 +261,20 @@ TEST_F(Agent, Drain_AnyOtherStopAllowsNoSave) {
   EXPECT_FALSE(stops[0].lets_save);
   worker_ends(0, kStoppedResumable);
   all_quiet();
-  EXPECT_FALSE(said<control::Stopped>()->has_saved);
+  EXPECT_FALSE(newest_sent<control::Stopped>()->has_saved);
 }
 
 TEST_F(Agent, Drain_AWorkerExitBeforeTheCoordinatorsStopIsNoFailure) {
   runs();
   worker_ends(0, kStoppedResumable);
   EXPECT_TRUE(stops[0].lets_save) << "the others are saving too";
-  EXPECT_NE(said<control::Failed>(), nullptr);
+  EXPECT_NE(newest_sent<control::Failed>(), nullptr);
   EXPECT_TRUE(failures.empty()) << "perhaps somebody drains";
   is_stopped(1, StopCause::Drain);
   worker_ends(1, kStoppedResumable);
   all_quiet();
   EXPECT_TRUE(failures.empty());
-  EXPECT_TRUE(said<control::Stopped>()->has_saved);
+  EXPECT_TRUE(newest_sent<control::Stopped>()->has_saved);
 }
 
 TEST_F(Agent, Drain_TheResumableCodeWithoutARequestIsAFailure) {
@@ -283,7 +283,7 @@ TEST_F(Agent, Drain_TheResumableCodeWithoutARequestIsAFailure) {
   is_stopped(1, StopCause::Failure);
   ASSERT_EQ(failures.size(), 1U);
   EXPECT_EQ(failures[0].end.exit_code, kStoppedResumable);
-  EXPECT_EQ(saves_ended, std::vector<int>{kTerm}) << "nobody saves any more";
+  EXPECT_EQ(saves_ended, std::vector<int>{kTerm}) << "no worker saves any more";
 }
 
 TEST_F(Agent, Drain_TheJobEndsResumable) {
@@ -293,7 +293,7 @@ TEST_F(Agent, Drain_TheJobEndsResumable) {
   all_quiet();
   control::JobResult decided{false, "node7 was asked to stop"};
   decided.is_resumable = true;
-  hears(decided);
+  receives(decided);
   bye();
   expect_finish(How::Stopped);
   EXPECT_EQ(finish->text, "node7 was asked to stop");
@@ -304,8 +304,8 @@ TEST_F(Agent, Drain_AsksAllNodesTogether) {
   is_stopped(1, StopCause::Drain);  // another node was quicker
   signal(kTerm);
   expect_state(State::Draining);
-  EXPECT_EQ(stops.size(), 1U) << "its workers go on saving";
-  EXPECT_NE(said<control::Draining>(), nullptr);
+  EXPECT_EQ(stops.size(), 1U) << "its workers continue to save";
+  EXPECT_NE(newest_sent<control::Draining>(), nullptr);
   worker_ends(0, kStoppedResumable);
   all_quiet();
   expect_finish(How::Stopped);
@@ -319,7 +319,7 @@ TEST_F(Agent, Drain_IsAcceptedAfterEverythingIsSaved) {
   expect_state(State::Stopped);
   signal(kTerm);
   expect_finish(How::Stopped);
-  EXPECT_NE(said<control::Leave>(), nullptr);
+  EXPECT_NE(newest_sent<control::Leave>(), nullptr);
 }
 
 TEST_F(Agent, Drain_TheNextRoundStartsWithoutTheRequest) {
@@ -330,7 +330,7 @@ TEST_F(Agent, Drain_TheNextRoundStartsWithoutTheRequest) {
   gets_assignment(2);
   forget();
   worker_ends(0, 1);
-  EXPECT_NE(said<control::Failed>(), nullptr);
+  EXPECT_NE(newest_sent<control::Failed>(), nullptr);
   EXPECT_FALSE(stops[0].lets_save);
 }
 

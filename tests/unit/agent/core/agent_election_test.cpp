@@ -52,7 +52,7 @@ TEST_F(AgentElection, R18_ARoundNamesNoOtherEndpoints) {
 TEST_F(AgentElection, R18_HasALeaderWhileItHasAWorkerLease) {
   EXPECT_FALSE(core.is_led(now));
   connects();
-  EXPECT_FALSE(core.is_led(now)) << "whoever listens may lead no more";
+  EXPECT_FALSE(core.is_led(now)) << "the process that listens may lead no more";
   is_welcomed();
   EXPECT_FALSE(core.is_led(now));
   is_granted(4s);

@@ -27,7 +27,7 @@ TEST_F(Files, WorkersStartWhenTheFilesAreReady) {
   EXPECT_EQ(started.size(), 1U);
 }
 
-TEST_F(Files, TheLeaseGoesOnMeanwhile) {
+TEST_F(Files, TheLeaseContinuesMeanwhile) {
   is_preparing();
   passes_answered(3600s);  // longer than the join timeout
   expect_no_finish();
@@ -104,7 +104,7 @@ TEST_F(Files, AFetchThatEndsAfterTheAgentStartsNothing) {
 TEST_F(Files, WorkersThatEndAfterTheAgentWasRefusedChangeNothing) {
   has_slow_files = false;
   runs();
-  hears(control::Refused{"a reason"});
+  receives(control::Refused{"a reason"});
   expect_finish(How::Error);
   worker_ends(0, 1);
   all_quiet();

@@ -22,14 +22,14 @@ TEST_F(Agent, JoinTimeout_WhileWaitingGivesTheReasonAndLeaves) {
   expect_finish(How::Error);
   EXPECT_NE(finish->text.find("a reason"), std::string::npos) << finish->text;
   EXPECT_EQ(finish->text.find("hint"), std::string::npos) << finish->text;
-  EXPECT_NE(said<control::Leave>(), nullptr);
+  EXPECT_NE(newest_sent<control::Leave>(), nullptr);
 }
 
 TEST_F(Agent, JoinTimeout_GivesAHintIfNodesAreMissing) {
   is_in_touch();
   control::Wait wait{"a reason"};
   wait.missing_nodes = 2;
-  hears(wait);
+  receives(wait);
   passes_answered(600s);
   expect_finish(How::Error);
   EXPECT_NE(finish->text.find("\nhint: start"), std::string::npos) << finish->text;
@@ -41,7 +41,7 @@ TEST_F(Agent, JoinTimeout_BeginsAfterTheDelayOfTheNextRound) {
   all_quiet();
   control::Wait wait{"300 s before the next round", false, false};
   wait.delay = 300s;
-  hears(wait);
+  receives(wait);
   passes_answered(899s);
   expect_no_finish();
   passes_answered(1s);
@@ -52,7 +52,7 @@ TEST_F(Agent, JoinTimeout_NoDelayIsLongerThanTheLimit) {
   is_in_touch();
   control::Wait wait{"a reason", false, false};
   wait.delay = std::chrono::hours(24);
-  hears(wait);
+  receives(wait);
   passes_answered(600s + limits::kRestartBackoffMax);
   expect_finish(How::Error);
 }

@@ -14,7 +14,7 @@ class Joining : public AgentTest {
   }
   void is_refused_by(const std::string& host, int64_t pid) {
     connects();
-    hears(control::Refused{"a reason", control::Occupant{host, pid}});
+    receives(control::Refused{"a reason", control::Occupant{host, pid}});
     expect_finish(How::Error);
   }
 };
@@ -51,17 +51,17 @@ TEST_F(Joining, RefusesRanksThatCannotBeRight) {
     is_in_touch();
     control::RankAssignment assignment = assignment_of(1);
     change(assignment);
-    hears(assignment);
+    receives(assignment);
     expect_finish(How::Error);
     EXPECT_NE(finish->text.find("ranks or ports that cannot be right"), std::string::npos);
     EXPECT_TRUE(started.empty());
-    EXPECT_TRUE(said<control::Leave>());
+    EXPECT_TRUE(newest_sent<control::Leave>());
   }
 }
 
 TEST_F(Joining, ShowsNoControlCharactersOfTheCoordinator) {
   connects();
-  hears(control::Refused{"a \x1b[2J\x07 \xE2\x80\xAE reason"});
+  receives(control::Refused{"a \x1b[2J\x07 \xE2\x80\xAE reason"});
   expect_finish(How::Error);
   EXPECT_NE(finish->text.find("a ?[2J? ? reason"), std::string::npos) << finish->text;
 }
@@ -71,7 +71,7 @@ TEST_F(Joining, AnAgentThatKnowsTheOutcomeNeedsNoCoordinatorToEnd) {
   has_job_result(true);
   disconnects();
   connects();
-  hears(control::Refused{"a reason"});
+  receives(control::Refused{"a reason"});
   all_quiet();
   expect_finish(How::Success);
 }
@@ -121,7 +121,8 @@ TEST_F(Joining, ARegisteredAgentMayHostAfterAllWorkerLeasesEnded) {
 
 TEST_F(Joining, AnAgentThatKnowsAStandbyNeverHosts) {
   is_in_touch();
-  hears(control::Wait{"a reason", true, false, control::Standby{Incarnation(2), "10.0.0.7", 4711}});
+  receives(
+      control::Wait{"a reason", true, false, control::Standby{Incarnation(2), "10.0.0.7", 4711}});
   disconnects();
   passes(60s);
   EXPECT_FALSE(core.may_host(now));
@@ -129,7 +130,7 @@ TEST_F(Joining, AnAgentThatKnowsAStandbyNeverHosts) {
 
 TEST_F(Joining, ARedirectedAgentNeverHosts) {
   connects();
-  hears(control::Redirect{Term(3), "10.0.0.7", 4711});
+  receives(control::Redirect{Term(3), "10.0.0.7", 4711});
   disconnects();
   EXPECT_FALSE(core.may_host(now));
 }

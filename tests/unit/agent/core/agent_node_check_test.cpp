@@ -1,4 +1,4 @@
-// The agent's core: when it runs --node-check, what it says of it, and what a failure means.
+// The agent's core: when it runs --node-check, what it reports, and what a failure means.
 #include "common/limits/rendezvous.hpp"
 #include "tests/unit/agent/core/support_agent.hpp"
 
@@ -12,10 +12,10 @@ TEST_F(Agent, NodeCheck_RunsBeforeTheNodeIsPlaced) {
   has_node_check(2);
   EXPECT_EQ(checks, 1);
   is_in_touch();
-  EXPECT_EQ(said<control::Register>()->node_check.state, CheckState::Pending);
+  EXPECT_EQ(newest_sent<control::Register>()->node_check.state, CheckState::Pending);
   is_checked("");
-  ASSERT_TRUE(said<control::NodeCheck>());
-  EXPECT_EQ(said<control::NodeCheck>()->state, CheckState::Passed);
+  ASSERT_TRUE(newest_sent<control::NodeCheck>());
+  EXPECT_EQ(newest_sent<control::NodeCheck>()->state, CheckState::Passed);
   EXPECT_EQ(warnings, 0);
 }
 
@@ -23,18 +23,18 @@ TEST_F(Agent, NodeCheck_ARegistrationBringsTheResult) {
   has_node_check(2);
   is_checked("GPU 3 is lost");
   is_in_touch();
-  EXPECT_EQ(said<control::NodeCheck>(), nullptr);
-  EXPECT_EQ(said<control::Register>()->node_check.state, CheckState::Failed);
-  EXPECT_EQ(said<control::Register>()->node_check.why, "GPU 3 is lost");
-  EXPECT_EQ(warnings, 1) << "it says why on its console";
+  EXPECT_EQ(newest_sent<control::NodeCheck>(), nullptr);
+  EXPECT_EQ(newest_sent<control::Register>()->node_check.state, CheckState::Failed);
+  EXPECT_EQ(newest_sent<control::Register>()->node_check.why, "GPU 3 is lost");
+  EXPECT_EQ(warnings, 1) << "it prints the reason on its console";
 }
 
 TEST_F(Agent, NodeCheck_AResultDuringTheRegistrationFollowsIt) {
   has_node_check(2);
   connects();
   is_checked("");
-  ASSERT_TRUE(said<control::NodeCheck>()) << "the coordinator would wait for it for ever";
-  EXPECT_EQ(said<control::NodeCheck>()->state, CheckState::Passed);
+  ASSERT_TRUE(newest_sent<control::NodeCheck>()) << "the coordinator would wait for it for ever";
+  EXPECT_EQ(newest_sent<control::NodeCheck>()->state, CheckState::Passed);
 }
 
 TEST_F(Agent, NodeCheck_StoppedWaitsForTheCheckAfterARound) {
@@ -45,10 +45,11 @@ TEST_F(Agent, NodeCheck_StoppedWaitsForTheCheckAfterARound) {
   worker_ends(1, -kTerm);
   all_quiet();
   EXPECT_EQ(checks, 2);
-  EXPECT_EQ(said<control::Stopped>(), nullptr) << "the node is not ready before it is checked";
+  EXPECT_EQ(newest_sent<control::Stopped>(), nullptr)
+      << "the node is not ready before it is checked";
   is_checked("GPU 3 is lost");
-  ASSERT_TRUE(said<control::Stopped>());
-  EXPECT_EQ(said<control::Stopped>()->node_check.state, CheckState::Failed);
+  ASSERT_TRUE(newest_sent<control::Stopped>());
+  EXPECT_EQ(newest_sent<control::Stopped>()->node_check.state, CheckState::Failed);
 }
 
 TEST_F(Agent, NodeCheck_AFailureIsRepeatedUntilItPasses) {
@@ -59,10 +60,10 @@ TEST_F(Agent, NodeCheck_AFailureIsRepeatedUntilItPasses) {
   passes_answered(limits::kNodeCheckRetryInterval);
   EXPECT_EQ(checks, 2);
   is_checked("GPU 3 is lost");
-  EXPECT_EQ(warnings, 2) << "the same finding is said once; the other is that the node waits";
+  EXPECT_EQ(warnings, 2) << "the same finding is logged once; the other is that the node waits";
   passes_answered(limits::kNodeCheckRetryInterval);
   is_checked("");
-  EXPECT_EQ(said<control::NodeCheck>()->state, CheckState::Passed);
+  EXPECT_EQ(newest_sent<control::NodeCheck>()->state, CheckState::Passed);
 }
 
 TEST_F(Agent, NodeCheck_ASpareIsCheckedNowAndThen) {
@@ -90,19 +91,19 @@ TEST_F(Agent, NodeCheck_WithoutTheOptionNothingRuns) {
   worker_ends(1, -kTerm);
   all_quiet();
   EXPECT_EQ(checks, 0);
-  EXPECT_EQ(said<control::Stopped>()->node_check.state, CheckState::Passed);
+  EXPECT_EQ(newest_sent<control::Stopped>()->node_check.state, CheckState::Passed);
 }
 
 TEST_F(Agent, HostRecords_TheNewestIsReportedToTheNextCoordinator) {
   runs();
   control::HostRecord record;
   record.host = "n1";
-  hears(control::HostRecords{4, {record}});
-  hears(control::HostRecords{3, {}});
+  receives(control::HostRecords{4, {record}});
+  receives(control::HostRecords{3, {}});
   disconnects();
   connects();
-  ASSERT_TRUE(said<control::Register>()->host_records);
-  EXPECT_EQ(said<control::Register>()->host_records->revision, 4);
+  ASSERT_TRUE(newest_sent<control::Register>()->host_records);
+  EXPECT_EQ(newest_sent<control::Register>()->host_records->revision, 4);
 }
 
 TEST_F(Agent, HostRecords_ThoseOfEarlierJobsAreForgottenInTheFirstRound) {
@@ -111,11 +112,11 @@ TEST_F(Agent, HostRecords_ThoseOfEarlierJobsAreForgottenInTheFirstRound) {
   core = Core(with);
   call([&](agent::Effects& e) { core.start(now, e); });
   is_in_touch();
-  EXPECT_TRUE(said<control::Register>()->host_records);
+  EXPECT_TRUE(newest_sent<control::Register>()->host_records);
   gets_assignment(1);
   disconnects();
   connects();
-  EXPECT_FALSE(said<control::Register>()->host_records);
+  EXPECT_FALSE(newest_sent<control::Register>()->host_records);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ class AgentSignals : public AgentTest {
     if (!is_connected) is_in_touch();
     control::RankAssignment assignment = assignment_of(1);
     assignment.max_restarts = max_restarts;
-    hears(assignment);
+    receives(assignment);
     ASSERT_EQ(core.state(), State::Running);
   }
   void all_end(int exit_code) {
@@ -38,9 +38,9 @@ class AgentSignals : public AgentTest {
     expect_finish(How::Stopped);
     EXPECT_EQ(finish->signal, kTerm);
     EXPECT_FALSE(finish->has_saved);
-    EXPECT_EQ(finish->stays_until, Instant()) << "nobody waits for others";
-    ASSERT_TRUE(said<control::Leave>());
-    EXPECT_TRUE(said<control::Leave>()->has_saved);
+    EXPECT_EQ(finish->stays_until, Instant()) << "no agent waits for others";
+    ASSERT_TRUE(newest_sent<control::Leave>());
+    EXPECT_TRUE(newest_sent<control::Leave>()->has_saved);
     EXPECT_FALSE(disconnect->is_reset);
   }
 
@@ -65,7 +65,7 @@ TEST_F(AgentSignals, TermDuringASnapshotFetch) {
   has_folder();
   sees({});
   is_connected = false;
-  told.clear();
+  sent_messages.clear();
   is_in_touch();
   gets_assignment_to_fetch(1);
   expect_state(State::Starting);
@@ -112,7 +112,7 @@ TEST_F(AgentSignals, TermAfterTheLastFailureIsTheExitCode) {
   is_re_formed();
   signal(kTerm);
   expect_finish(How::Signal);
-  EXPECT_FALSE(said<control::Leave>()->has_saved);
+  EXPECT_FALSE(newest_sent<control::Leave>()->has_saved);
 }
 
 TEST_F(AgentSignals, TermAfterAFatalFailure) {
@@ -163,7 +163,7 @@ TEST_F(AgentSignals, ASecondIntKillsImmediately) {
   for (int second : {kInt, kQuit}) {
     core = Core(options());
     is_connected = false;
-    told.clear();
+    sent_messages.clear();
     stops.clear();
     runs();
     signal(kInt);
@@ -179,7 +179,7 @@ TEST_F(AgentSignals, TermAfterIntHurriesNothing) {
   signal(kInt);
   signal(kTerm);
   EXPECT_EQ(stops.size(), 1U);
-  EXPECT_EQ(said<control::Draining>(), nullptr);
+  EXPECT_EQ(newest_sent<control::Draining>(), nullptr);
   all_end(-kInt);
   expect_finish(How::Signal);
   EXPECT_EQ(finish->signal, kInt);
@@ -188,7 +188,7 @@ TEST_F(AgentSignals, TermAfterIntHurriesNothing) {
 TEST_F(AgentSignals, AnAdminCommandIsNoSecondSignal) {
   runs();
   signal(kInt);
-  hears(control::ShutdownRequest{false, "an operator asks"});
+  receives(control::ShutdownRequest{false, "an operator asks"});
   EXPECT_EQ(stops.size(), 1U);
 }
 

@@ -12,7 +12,7 @@ TEST_F(Agent, Snapshots_AreNotScannedWithoutAFolder) {
   is_stopped(1);
   all_quiet();
   EXPECT_EQ(scans, 0);
-  EXPECT_FALSE(said<control::Register>()->has_snapshot_dir);
+  EXPECT_FALSE(newest_sent<control::Register>()->has_snapshot_dir);
   EXPECT_TRUE(secrets.empty());
 }
 
@@ -22,7 +22,7 @@ TEST_F(Agent, Snapshots_AreReportedWithTheRegistration) {
   sees({snapshot(30), snapshot(20)});
   core.on_serving(4711);
   connects();
-  const auto* facts = said<control::Register>();
+  const auto* facts = newest_sent<control::Register>();
   EXPECT_TRUE(facts->has_snapshot_dir);
   EXPECT_EQ(facts->snapshots, (Names{snapshot(30), snapshot(20)}));
   EXPECT_EQ(facts->snapshot_port, 4711);
@@ -35,12 +35,12 @@ TEST_F(Agent, Snapshots_StoppedIsSentAfterTheScan) {
   is_stopped(1);
   all_quiet();
   expect_state(State::Stopped);
-  EXPECT_EQ(said<control::Stopped>(), nullptr);
+  EXPECT_EQ(newest_sent<control::Stopped>(), nullptr);
   is_stopped(1);
-  EXPECT_EQ(said<control::Stopped>(), nullptr) << "not even when it is asked again";
+  EXPECT_EQ(newest_sent<control::Stopped>(), nullptr) << "not even when it is asked again";
   sees({snapshot(40)});
   EXPECT_EQ(times<control::Stopped>(), 1);
-  EXPECT_EQ(said<control::Stopped>()->snapshots, Names{snapshot(40)});
+  EXPECT_EQ(newest_sent<control::Stopped>()->snapshots, Names{snapshot(40)});
   is_stopped(1);
   EXPECT_EQ(times<control::Stopped>(), 2);
 }
@@ -53,10 +53,10 @@ TEST_F(Agent, Snapshots_ADisconnectDuringTheScanLosesNothing) {
   all_quiet();
   disconnects();
   connects();
-  EXPECT_EQ(said<control::Register>()->reported_phase, ReportedPhase::Running)
+  EXPECT_EQ(newest_sent<control::Register>()->reported_phase, ReportedPhase::Running)
       << "it stops in a moment";
   sees({snapshot(40)});
-  EXPECT_EQ(said<control::Stopped>()->snapshots, Names{snapshot(40)});
+  EXPECT_EQ(newest_sent<control::Stopped>()->snapshots, Names{snapshot(40)});
 }
 
 TEST_F(Agent, Snapshots_NewOnesAreReportedDuringARound) {
@@ -64,7 +64,7 @@ TEST_F(Agent, Snapshots_NewOnesAreReportedDuringARound) {
   sees({});
   runs();
   sees({snapshot(5)});
-  EXPECT_EQ(said<control::Snapshots>()->snapshots, Names{snapshot(5)});
+  EXPECT_EQ(newest_sent<control::Snapshots>()->snapshots, Names{snapshot(5)});
   sees({snapshot(5)});
   EXPECT_EQ(times<control::Snapshots>(), 1);
 }
@@ -79,16 +79,16 @@ TEST_F(Agent, Snapshots_UnusableOnesAreReportedOnceAndWithEachNewOne) {
   falls_back();
   falls_back();
   EXPECT_EQ(times<control::Snapshots>(), 1);
-  EXPECT_EQ(said<control::Snapshots>()->unusable, snapshot(20).id);
+  EXPECT_EQ(newest_sent<control::Snapshots>()->unusable, snapshot(20).id);
   sees({snapshot(30)});
-  EXPECT_EQ(said<control::Snapshots>()->snapshots, Names{snapshot(30)});
-  EXPECT_EQ(said<control::Snapshots>()->unusable, snapshot(20).id);
+  EXPECT_EQ(newest_sent<control::Snapshots>()->snapshots, Names{snapshot(30)});
+  EXPECT_EQ(newest_sent<control::Snapshots>()->unusable, snapshot(20).id);
   is_stopped(1);
   all_quiet();
   sees({snapshot(30)});
   gets_assignment(2);
   sees({snapshot(40)});
-  EXPECT_EQ(said<control::Snapshots>()->unusable, "") << "that was another round's";
+  EXPECT_EQ(newest_sent<control::Snapshots>()->unusable, "") << "that was another round's";
 }
 
 TEST_F(Agent, Snapshots_ARunFromTheBeginningFallsBackToNone) {
@@ -123,7 +123,7 @@ TEST_F(Agent, Fetch_NoWorkersBeforeItEnds) {
   passes_answered(1h);  // longer than the join timeout: a fetch has its own limits
   expect_state(State::Starting);
   expect_no_finish();
-  EXPECT_GE(times<control::Ping>(), 3500) << "pings go on";
+  EXPECT_GE(times<control::Ping>(), 3500) << "pings continue";
   has_fetched();
   expect_state(State::Running);
   EXPECT_EQ(started.size(), 1U);
@@ -150,7 +150,7 @@ TEST_F(Agent, Fetch_AStopCancelsIt) {
   is_stopped(1, StopCause::NodeLost);
   EXPECT_EQ(dropped_fetches, 1);
   sees({});
-  EXPECT_NE(said<control::Stopped>(), nullptr);
+  EXPECT_NE(newest_sent<control::Stopped>(), nullptr);
   has_fetched();
   EXPECT_TRUE(started.empty()) << "the round is over";
 }
@@ -161,11 +161,11 @@ TEST_F(Agent, Fetch_AFailureFailsTheStart) {
   is_in_touch();
   gets_assignment_to_fetch(1);
   fetch_fails(false);
-  EXPECT_EQ(said<control::Failed>()->why, "it could not be fetched");
-  EXPECT_FALSE(said<control::Failed>()->is_fatal);
-  EXPECT_EQ(said<control::Failed>()->damaged_snapshot, "");
+  EXPECT_EQ(newest_sent<control::Failed>()->why, "it could not be fetched");
+  EXPECT_FALSE(newest_sent<control::Failed>()->is_fatal);
+  EXPECT_EQ(newest_sent<control::Failed>()->damaged_snapshot, "");
   sees({});
-  EXPECT_NE(said<control::Stopped>(), nullptr);
+  EXPECT_NE(newest_sent<control::Stopped>(), nullptr);
   expect_state(State::Stopped);
 }
 
@@ -175,7 +175,7 @@ TEST_F(Agent, Fetch_ReportsDamage) {
   is_in_touch();
   gets_assignment_to_fetch(1);
   fetch_fails(true);
-  EXPECT_EQ(said<control::Failed>()->damaged_snapshot, snapshot(20).id);
+  EXPECT_EQ(newest_sent<control::Failed>()->damaged_snapshot, snapshot(20).id);
 }
 
 TEST_F(Agent, Fetch_ASignalEndsIt) {
@@ -193,7 +193,7 @@ TEST_F(Agent, Fetch_IsSkippedWithALocalSnapshot) {
   is_in_touch();
   control::RankAssignment assignment = assignment_of(1);
   assignment.resume = control::ResumePoint{snapshot(20), "", 0};
-  hears(assignment);
+  receives(assignment);
   EXPECT_TRUE(fetches.empty());
   expect_state(State::Running);
 }
@@ -202,7 +202,7 @@ TEST_F(Agent, Replicas_NoWorkersBeforeTheSearchEnds) {
   has_folder(true);
   sees({});
   is_in_touch();
-  EXPECT_TRUE(said<control::Register>()->keeps_replicas);
+  EXPECT_TRUE(newest_sent<control::Register>()->keeps_replicas);
   gets_assignment_to_fetch_replicas(1, true);
   ASSERT_EQ(sought.size(), 1U);
   EXPECT_EQ(sought[0].at, (control::PeerAddress{"10.0.0.5", 4713}));
@@ -228,7 +228,7 @@ TEST_F(Agent, Replicas_AStopCancelsTheSearch) {
   EXPECT_TRUE(started.empty());
   sees({});
   gets_assignment(2);
-  EXPECT_EQ(kept_of.back(), std::nullopt) << "nobody is before it in this round";
+  EXPECT_EQ(kept_of.back(), std::nullopt) << "no node is before it in this round";
   expect_state(State::Running);
 }
 

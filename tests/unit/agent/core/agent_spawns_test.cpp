@@ -12,17 +12,17 @@ class Spawns : public AgentTest {
   void is_spawning() {
     runs();
     EXPECT_EQ(started.size(), 1U);
-    EXPECT_EQ(said<control::Started>(), nullptr);
+    EXPECT_EQ(newest_sent<control::Started>(), nullptr);
   }
 };
 
 TEST_F(Spawns, StartedIsSentAfterTheLastSpawn) {
   is_spawning();
   has_spawned();
-  EXPECT_EQ(said<control::Started>()->round, RoundNumber(1));
+  EXPECT_EQ(newest_sent<control::Started>()->round, RoundNumber(1));
 }
 
-TEST_F(Spawns, TheLeaseGoesOnMeanwhile) {
+TEST_F(Spawns, TheLeaseContinuesMeanwhile) {
   is_spawning();
   passes_answered(3600s);  // longer than the join timeout
   expect_no_finish();
@@ -36,7 +36,7 @@ TEST_F(Spawns, WorkersAreStoppedWhenTheLeaseEnds) {
   ASSERT_FALSE(stops.empty());
   expect_state(State::Stopping);
   has_spawned();  // it was on its way
-  EXPECT_EQ(said<control::Started>(), nullptr);
+  EXPECT_EQ(newest_sent<control::Started>(), nullptr);
   all_quiet();
   expect_state(State::Stopped);
 }
@@ -48,8 +48,8 @@ TEST_F(Spawns, AFailureOfAnEarlierWorkerStopsTheRound) {
   worker_ends(0, 3);
   all_quiet();
   expect_state(State::Stopped);
-  EXPECT_EQ(said<control::Failed>()->end.exit_code, 3);
-  EXPECT_EQ(said<control::Started>(), nullptr);
+  EXPECT_EQ(newest_sent<control::Failed>()->end.exit_code, 3);
+  EXPECT_EQ(newest_sent<control::Started>(), nullptr);
 }
 
 TEST_F(Spawns, StopAndSignalsStopTheRound) {
@@ -70,7 +70,7 @@ TEST_F(Spawns, AFailedStartEndsTheRound) {
   is_spawning();
   start_fails(ErrorKind::System);
   expect_state(State::Stopped);
-  EXPECT_EQ(said<control::Failed>()->why, "no such program");
+  EXPECT_EQ(newest_sent<control::Failed>()->why, "no such program");
 }
 
 }  // namespace

@@ -9,9 +9,9 @@ using Agent = AgentTest;
 
 TEST_F(Agent, SendsHelloThenRegistersWithItsPort) {
   connects();
-  ASSERT_EQ(told.size(), 2U);
-  EXPECT_EQ(std::get<control::Hello>(told[0]).connection, 1);
-  const auto& facts = std::get<control::Register>(told[1]);
+  ASSERT_EQ(sent_messages.size(), 2U);
+  EXPECT_EQ(std::get<control::Hello>(sent_messages[0]).connection, 1);
+  const auto& facts = std::get<control::Register>(sent_messages[1]);
   EXPECT_EQ(facts.reported_phase, ReportedPhase::Idle);
   EXPECT_EQ(facts.reserved_port, 40001);
   EXPECT_EQ(facts.addresses, std::vector<std::string>{"10.0.0.2"});
@@ -20,15 +20,15 @@ TEST_F(Agent, SendsHelloThenRegistersWithItsPort) {
 TEST_F(Agent, RunsAndSucceeds) {
   runs();
   EXPECT_EQ(started.size(), 1U);
-  EXPECT_EQ(said<control::Started>()->round, RoundNumber(1));
+  EXPECT_EQ(newest_sent<control::Started>()->round, RoundNumber(1));
   worker_ends(0, 0);
   worker_ends(1, 0);
   all_quiet();
   expect_state(State::Done);
-  EXPECT_EQ(said<control::Done>()->round, RoundNumber(1));
+  EXPECT_EQ(newest_sent<control::Done>()->round, RoundNumber(1));
   EXPECT_TRUE(worker_leases.back().is_never());
   has_job_result(true);
-  EXPECT_TRUE(said<control::Ack>()->is_success);
+  EXPECT_TRUE(newest_sent<control::Ack>()->is_success);
   expect_no_finish();
   bye();
   expect_finish(How::Success);
@@ -42,13 +42,13 @@ TEST_F(Agent, AFailureStopsTheSiblingsImmediately) {
   EXPECT_EQ(stops[0].signal, 15);
   EXPECT_EQ(stops[0].grace, 30s);
   ASSERT_EQ(failures.size(), 1U);
-  EXPECT_EQ(said<control::Failed>()->end.exit_code, 3);
+  EXPECT_EQ(newest_sent<control::Failed>()->end.exit_code, 3);
   worker_ends(0, -15);
   EXPECT_EQ(times<control::Failed>(), 1);
   all_quiet();
   expect_state(State::Stopped);
-  EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
-  EXPECT_EQ(said<control::Stopped>()->reserved_port, 40002);
+  EXPECT_EQ(newest_sent<control::Stopped>()->round, RoundNumber(1));
+  EXPECT_EQ(newest_sent<control::Stopped>()->reserved_port, 40002);
 }
 
 TEST_F(Agent, StopsTheSiblingsBeforeTheLastLinesOfAFailedWorkerArrive) {
@@ -56,10 +56,10 @@ TEST_F(Agent, StopsTheSiblingsBeforeTheLastLinesOfAFailedWorkerArrive) {
   worker_fails(1, 3);
   ASSERT_EQ(stops.size(), 1U);
   EXPECT_EQ(stops[0].signal, 15);
-  EXPECT_EQ(said<control::Failed>(), nullptr) << "the report needs the last lines";
+  EXPECT_EQ(newest_sent<control::Failed>(), nullptr) << "the report needs the last lines";
   worker_fails(0, 4);
   worker_ends(1, 3);
-  EXPECT_EQ(said<control::Failed>()->end.exit_code, 3);
+  EXPECT_EQ(newest_sent<control::Failed>()->end.exit_code, 3);
   worker_ends(0, 4);
   EXPECT_EQ(times<control::Failed>(), 1);
   EXPECT_EQ(stops.size(), 1U);
@@ -71,7 +71,7 @@ TEST_F(Agent, AStopByTheCoordinatorDoesNotHideAFailureWhoseLastLinesAreMissing) 
   worker_fails(1, 3);
   is_stopped(1, StopCause::NodeLost);
   worker_ends(1, 3);
-  EXPECT_EQ(said<control::Failed>()->end.exit_code, 3);
+  EXPECT_EQ(newest_sent<control::Failed>()->end.exit_code, 3);
   EXPECT_EQ(times<control::Failed>(), 1);
   all_quiet();
   is_stopped(1);
@@ -85,7 +85,7 @@ TEST_F(Agent, AFailureWithinADrainIsNotReported) {
   worker_fails(1, 3);
   is_stopped(1, StopCause::Drain);
   worker_ends(1, 3);
-  EXPECT_EQ(said<control::Failed>(), nullptr);
+  EXPECT_EQ(newest_sent<control::Failed>(), nullptr);
 }
 
 TEST_F(Agent, TheLargestReportFitsIntoAFrame) {
@@ -99,9 +99,9 @@ TEST_F(Agent, TheLargestReportFitsIntoAFrame) {
   end.last_lines.push_back("the newest");
   runs();
   call([&](agent::Effects& e) { core.on_worker_exit(now, end, e); });
-  ASSERT_NE(said<control::Failed>(), nullptr);
-  EXPECT_EQ(said<control::Failed>()->end.last_lines, std::vector<std::string>{"the newest"});
-  EXPECT_EQ(said<control::Failed>()->end.error->message.size(), limits::kSummaryTextBytes);
+  ASSERT_NE(newest_sent<control::Failed>(), nullptr);
+  EXPECT_EQ(newest_sent<control::Failed>()->end.last_lines, std::vector<std::string>{"the newest"});
+  EXPECT_EQ(newest_sent<control::Failed>()->end.error->message.size(), limits::kSummaryTextBytes);
   EXPECT_EQ(failures[0].end.last_lines.size(), limits::kLastLines) << "the console sees all";
 }
 
@@ -119,8 +119,8 @@ TEST_F(Agent, AStopByTheCoordinatorIsNoFailure) {
   is_stopped(1, StopCause::Growth);
   worker_ends(0, -15);
   all_quiet();
-  EXPECT_EQ(said<control::Failed>(), nullptr);
-  EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
+  EXPECT_EQ(newest_sent<control::Failed>(), nullptr);
+  EXPECT_EQ(newest_sent<control::Stopped>()->round, RoundNumber(1));
 }
 
 TEST_F(Agent, AStopRevertsDone) {
@@ -129,7 +129,7 @@ TEST_F(Agent, AStopRevertsDone) {
   expect_state(State::Done);
   is_stopped(1);
   expect_state(State::Stopped);
-  EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
+  EXPECT_EQ(newest_sent<control::Stopped>()->round, RoundNumber(1));
   gets_assignment(2);
   expect_state(State::Running);
 }
@@ -197,8 +197,8 @@ TEST_F(Agent, AMissingProgramIsFatal) {
   runs();
   start_fails();
   expect_state(State::Stopped);
-  EXPECT_TRUE(said<control::Failed>()->is_fatal);
-  EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
+  EXPECT_TRUE(newest_sent<control::Failed>()->is_fatal);
+  EXPECT_EQ(newest_sent<control::Stopped>()->round, RoundNumber(1));
   EXPECT_TRUE(worker_leases.back().is_never());
   has_job_result(false);
   bye();
@@ -208,9 +208,9 @@ TEST_F(Agent, AMissingProgramIsFatal) {
 TEST_F(Agent, ARetryableStartFailureIsAnOrdinaryFailure) {
   runs();
   start_fails(ErrorKind::System);
-  EXPECT_FALSE(said<control::Failed>()->is_fatal);
-  EXPECT_FALSE(said<control::Failed>()->why.empty());
-  EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
+  EXPECT_FALSE(newest_sent<control::Failed>()->is_fatal);
+  EXPECT_FALSE(newest_sent<control::Failed>()->why.empty());
+  EXPECT_EQ(newest_sent<control::Stopped>()->round, RoundNumber(1));
 }
 
 TEST_F(Agent, AStopBeforeTheFailedStart) {
@@ -218,7 +218,7 @@ TEST_F(Agent, AStopBeforeTheFailedStart) {
   is_stopped(1);
   start_fails();
   expect_state(State::Stopped);
-  EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
+  EXPECT_EQ(newest_sent<control::Stopped>()->round, RoundNumber(1));
 }
 
 TEST_F(Agent, FailureIsTheOutcomeOfTheJobNotOfTheNode) {
@@ -249,7 +249,7 @@ TEST_F(Agent, ReturnsTheFailuresOfTheLastFailedRound) {
 
 TEST_F(Agent, ARejectionEndsWithItsReason) {
   connects();
-  hears(control::Refused{"another --nnodes"});
+  receives(control::Refused{"another --nnodes"});
   expect_finish(How::Error);
   EXPECT_EQ(finish->text, "the coordinator refused this agent: another --nnodes");
   EXPECT_FALSE(disconnect->is_reset);
@@ -259,7 +259,7 @@ TEST_F(Agent, R4_ARejectionWithLiveWorkersSendsNoFin) {
   runs();
   disconnects();
   connects();
-  hears(control::Refused{"taken"});
+  receives(control::Refused{"taken"});
   expect_finish(How::Error);
   EXPECT_TRUE(disconnect->is_reset);
 }
@@ -268,10 +268,10 @@ TEST_F(Agent, WorkersMayEndAfterTheAgent) {
   runs();
   disconnects();
   connects();
-  hears(control::Refused{"taken"});
+  receives(control::Refused{"taken"});
   forget();
   all_quiet();
-  EXPECT_TRUE(told.empty());
+  EXPECT_TRUE(sent_messages.empty());
 }
 
 TEST_F(Agent, R9_OnlyByeEnds) {
@@ -345,7 +345,7 @@ TEST_F(Agent, ForwardsASignalAndLeaves) {
   EXPECT_EQ(stops.back().signal, 2);
   EXPECT_EQ(stops.back().grace, 30s);
   all_quiet();
-  EXPECT_NE(said<control::Leave>(), nullptr);
+  EXPECT_NE(newest_sent<control::Leave>(), nullptr);
   EXPECT_FALSE(disconnect->is_reset);
   expect_finish(How::Signal);
   EXPECT_EQ(finish->signal, 2);
@@ -380,7 +380,7 @@ TEST_F(Agent, AfterTheEndNothingHappens) {
   signal(15);
   passes(1000s);
   disconnects();
-  EXPECT_TRUE(told.empty());
+  EXPECT_TRUE(sent_messages.empty());
   EXPECT_TRUE(started.empty());
 }
 
@@ -404,8 +404,8 @@ TEST_F(Agent, AHangEndsTheRoundAndNamesTheHangingRank) {
   call([&](agent::Effects& e) { core.on_hang(now, hung, e); });
   expect_state(State::Stopping);
   ASSERT_EQ(stops.size(), 1u);
-  ASSERT_TRUE(said<control::Failed>());
-  EXPECT_EQ(said<control::Failed>()->end.hang, hung.hang);
+  ASSERT_TRUE(newest_sent<control::Failed>());
+  EXPECT_EQ(newest_sent<control::Failed>()->end.hang, hung.hang);
   worker_ends(0, -15);
   worker_ends(1, 0);  // it ends with success on a stop request: that counts as a failure too
   all_quiet();
@@ -425,7 +425,7 @@ TEST_F(Agent, IgnoresAHangInAnEndingRound) {
   hung.hang = "no heartbeat for 9.0 s";
   call([&](agent::Effects& e) { core.on_hang(now, hung, e); });
   EXPECT_TRUE(stops.empty());
-  EXPECT_FALSE(said<control::Failed>());
+  EXPECT_FALSE(newest_sent<control::Failed>());
 }
 
 }  // namespace

@@ -11,12 +11,12 @@ TEST_F(Agent, AWorkerThatSurvivesSigkillMakesItsNodeUnusable) {
   worker_ends(0, 1);
   is_stopped(1);
   is_stuck();
-  const auto* leave = said<control::Leave>();
+  const auto* leave = newest_sent<control::Leave>();
   ASSERT_NE(leave, nullptr);
   EXPECT_TRUE(leave->is_unusable);
   EXPECT_FALSE(leave->has_saved);
   EXPECT_EQ(leave->why, "it is unusable: SIGKILL did not end rank 1 (pid 4711)");
-  EXPECT_EQ(said<control::Stopped>(), nullptr);
+  EXPECT_EQ(newest_sent<control::Stopped>(), nullptr);
   EXPECT_FALSE(disconnect->is_reset);
   expect_finish(How::Unusable);
   EXPECT_EQ(finish->text, "rank 1 (pid 4711)");
@@ -34,7 +34,7 @@ TEST_F(Agent, AnOrphanThatSurvivesSigkillMakesItsNodeUnusable) {
   runs();
   for (int64_t rank : {0, 1}) worker_ends(rank, 0);
   is_stuck();
-  EXPECT_EQ(said<control::Done>(), nullptr);
+  EXPECT_EQ(newest_sent<control::Done>(), nullptr);
   expect_finish(How::Unusable);
 }
 
@@ -43,7 +43,7 @@ TEST_F(Agent, SavedWorkStaysSavedOnAnUnusableNode) {
   signal(15);
   for (int64_t rank : {0, 1}) worker_ends(rank, 75);
   is_stuck();
-  EXPECT_TRUE(said<control::Leave>()->has_saved);
+  EXPECT_TRUE(newest_sent<control::Leave>()->has_saved);
   expect_finish(How::Unusable);
 }
 
@@ -55,7 +55,7 @@ TEST_F(Agent, TheOutcomeDoesNotHideAnUnusableNode) {
   expect_finish(How::Unusable);
   forget();
   is_stuck();
-  EXPECT_TRUE(told.empty()) << "it has ended";
+  EXPECT_TRUE(sent_messages.empty()) << "it has ended";
 }
 
 TEST_F(Agent, AFailedStartMayLeaveAWorkerThatSurvivesSigkill) {

@@ -24,7 +24,7 @@ class AgentSurvivorsTest : public AgentTest {
     assignment.max_restarts = 3;
     assignment.hang_restarts = hangs_used;
     assignment.budgets.emplace().max_hangs = 2;
-    hears(assignment);
+    receives(assignment);
     ASSERT_EQ(core.state(), State::Running);
     if (has_elastic_workers) core.on_can_regroup();
     forget();
@@ -66,11 +66,11 @@ TEST_F(AgentSurvivorsTest, FailedWorkerLetsTheOthersStay) {
   trains();
   worker_ends(1, -kKill);
   expect_stop(0, true);
-  EXPECT_TRUE(said<control::Failed>());
-  EXPECT_FALSE(said<control::Stopped>()) << "the survivors are still in their process group";
+  EXPECT_TRUE(newest_sent<control::Failed>());
+  EXPECT_FALSE(newest_sent<control::Stopped>()) << "the survivors are still in their process group";
   are_released();
-  ASSERT_TRUE(said<control::Stopped>());
-  EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
+  ASSERT_TRUE(newest_sent<control::Stopped>());
+  EXPECT_EQ(newest_sent<control::Stopped>()->round, RoundNumber(1));
   gets_assignment(2, 1);
   ASSERT_EQ(started.size(), 1U);
   EXPECT_EQ(started[0].round, RoundNumber(2));
@@ -90,8 +90,8 @@ TEST_F(AgentSurvivorsTest, OtherNodesFailureAndLossLetThemStay) {
 TEST_F(AgentSurvivorsTest, NoneStaysAfterTheLastLossOfANode) {
   permits(true);
   trains();
-  hears(control::Stop{RoundNumber(1), StopCause::NodeLost, "b is gone",
-                      control::RestartCharge::NodeLoss});
+  receives(control::Stop{RoundNumber(1), StopCause::NodeLost, "b is gone",
+                         control::RestartCharge::NodeLoss});
   expect_stop(0, false);
 }
 
@@ -113,10 +113,11 @@ TEST_F(AgentSurvivorsTest, RequestedChangesOfNodesLetThemStay) {
     is_stopped(1, cause);
     expect_stop(0, true);
     worker_ends(1, -kTerm);  // it cannot regroup
-    EXPECT_FALSE(said<control::Failed>());
+    EXPECT_FALSE(newest_sent<control::Failed>());
     are_released();
-    ASSERT_TRUE(said<control::Stopped>());
-    EXPECT_FALSE(said<control::Stopped>()->has_saved) << "the survivors have their work in memory";
+    ASSERT_TRUE(newest_sent<control::Stopped>());
+    EXPECT_FALSE(newest_sent<control::Stopped>()->has_saved)
+        << "the survivors have their work in memory";
     gets_assignment(2);
     EXPECT_EQ(started.size(), 1U);
   }
@@ -147,8 +148,8 @@ TEST_F(AgentSurvivorsTest, SigtermAfterADrainEndsThemAndTheirWorkIsLost) {
     worker_ends(1, -kTerm);
     all_quiet();
     expect_finish(How::Signal);
-    ASSERT_TRUE(said<control::Leave>());
-    EXPECT_FALSE(said<control::Leave>()->has_saved);
+    ASSERT_TRUE(newest_sent<control::Leave>());
+    EXPECT_FALSE(newest_sent<control::Leave>()->has_saved);
     finish.reset();
   }
 }
@@ -180,7 +181,7 @@ TEST_F(AgentSurvivorsTest, WorkersThatKnowNothingOfItAreRestarted) {
 
 TEST_F(AgentSurvivorsTest, AbilityIsOfTheWorkersThatStay) {
   holds_survivor();
-  has_elastic_workers = false;  // the agent hears of it once in the life of a worker
+  has_elastic_workers = false;  // each worker process reports it once
   trains(2, 1);
   worker_ends(1, -kKill);
   expect_stop(0, true);
@@ -190,7 +191,7 @@ TEST_F(AgentSurvivorsTest, AbilityIsOfTheWorkersThatStay) {
   expect_stop(0, false);
 }
 
-TEST_F(AgentSurvivorsTest, ConsoleTellsWhatFollows) {
+TEST_F(AgentSurvivorsTest, ConsoleShowsWhatFollows) {
   trains();
   worker_ends(1, -kKill);
   ASSERT_EQ(failures.size(), 1U);
@@ -216,7 +217,7 @@ TEST_F(AgentSurvivorsTest, ConsoleTellsWhatFollows) {
   EXPECT_EQ(agent::restart_text(of, true), "restarting all 4 workers (restart 1 of 7 after hangs)");
 }
 
-TEST_F(AgentSurvivorsTest, ConsoleTellsHowManyStay) {
+TEST_F(AgentSurvivorsTest, ConsoleShowsHowManyStay) {
   const auto text = [](int64_t kept, int64_t replaced) {
     return agent::regrouped_text(RoundNumber(2), kept, replaced);
   };
@@ -285,7 +286,7 @@ TEST_F(AgentSurvivorsTest, HungWorkerIsStoppedAndTheOthersStay) {
   ASSERT_EQ(failures.size(), 1U);
   EXPECT_TRUE(failures[0].regroups);
   are_released();
-  EXPECT_TRUE(said<control::Stopped>());
+  EXPECT_TRUE(newest_sent<control::Stopped>());
 }
 
 TEST_F(AgentSurvivorsTest, NoneStaysAfterTheLastHang) {
@@ -296,18 +297,18 @@ TEST_F(AgentSurvivorsTest, NoneStaysAfterTheLastHang) {
 }
 
 TEST_F(AgentSurvivorsTest, HangOfAnotherNodeCountsInItsOwnBudget) {
-  const auto hears_of_hang = [this] {
-    hears(control::Stop{RoundNumber(1), StopCause::Failure, "rank 5 hangs",
-                        control::RestartCharge::Hang});
+  const auto reports_hang = [this] {
+    receives(control::Stop{RoundNumber(1), StopCause::Failure, "rank 5 hangs",
+                           control::RestartCharge::Hang});
   };
   trains(1, 3);
-  hears_of_hang();
+  reports_hang();
   expect_stop(0, true);
   permits(true);
   is_connected = false;
   hangs_used = 2;
   trains();
-  hears_of_hang();
+  reports_hang();
   expect_stop(0, false);
 }
 
@@ -318,10 +319,10 @@ TEST_F(AgentSurvivorsTest, StuckProcessEndsTheSurvivorsBeforeTheNodeGivesUp) {
   forget();
   is_stuck();
   expect_stop(0, false);
-  EXPECT_FALSE(said<control::Leave>());
+  EXPECT_FALSE(newest_sent<control::Leave>());
   is_stuck();
-  ASSERT_TRUE(said<control::Leave>());
-  EXPECT_TRUE(said<control::Leave>()->is_unusable);
+  ASSERT_TRUE(newest_sent<control::Leave>());
+  EXPECT_TRUE(newest_sent<control::Leave>()->is_unusable);
 }
 
 TEST_F(AgentSurvivorsTest, WithoutReleasedWorkersItIsAnOrdinaryRestart) {
@@ -381,7 +382,7 @@ TEST_F(AgentSurvivorsTest, AnExcludedHostDropsThem) {
   holds_survivor();
   control::Wait wait{"a reason"};
   wait.is_excluded = true;
-  hears(wait);
+  receives(wait);
   expect_stop(1, false);
 }
 
@@ -400,7 +401,7 @@ TEST_F(AgentSurvivorsTest, SigtermWhileTheyRegroupStopsThem) {
   signal(kTerm);
   expect_stop(1, false);
   are_released();
-  EXPECT_FALSE(said<control::Stopped>());
+  EXPECT_FALSE(newest_sent<control::Stopped>());
   all_quiet();
   ASSERT_TRUE(finish);
 }
@@ -430,7 +431,7 @@ TEST_F(AgentSurvivorsTest, FailedStartLeavesNone) {
   start_fails(ErrorKind::System);
   expect_state(State::Stopped);
   signal(kTerm);
-  ASSERT_TRUE(finish) << "nobody is left to wait for";
+  ASSERT_TRUE(finish) << "no worker is left to wait for";
 }
 
 }  // namespace

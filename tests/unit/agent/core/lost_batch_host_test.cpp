@@ -1,4 +1,4 @@
-// What agents do when `scontrol show job` tells that the node of the batch script is lost.
+// What agents do when `scontrol show job` shows that the node of the batch script is lost.
 #include "agent/core/lost_batch_host.hpp"
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ TEST(LostBatchHost, AnotherRunOfTheJobIsNotThisOne) {
   EXPECT_EQ(requeue_advice(other, 2, shown("n[2-4]")).what, What::Wait);
 }
 
-TEST(LostBatchHost, AnAnswerThatSaysNothingChangesNothing) {
+TEST(LostBatchHost, AnAnswerWithoutStatesChangesNothing) {
   for (const char* text : {"", "slurm_load_jobs error: Unable to contact slurm controller",
                            "JobId=7 JobState=RUNNING Restarts=1 NodeList=n[ BatchHost=n1"}) {
     EXPECT_EQ(advice("n2", text), What::Wait) << text;

@@ -67,7 +67,7 @@ class AgentTest : public testing::Test {
     assignment.snapshot_secret = "secret";
     assignment.replicas_of = control::PeerAddress{"10.0.0.4", 4712};
     assignment.replicas_at = control::PeerAddress{"10.0.0.5", 4713};
-    hears(assignment);
+    receives(assignment);
   }
   void has_sought() {
     call([&](agent::Effects& e) { core.on_replicas_fetched(now, e); });
@@ -86,7 +86,7 @@ class AgentTest : public testing::Test {
     welcome.term = Term(term);
     welcome.heartbeat = heartbeat;
     welcome.lease = heartbeat * 5;
-    hears(welcome);
+    receives(welcome);
   }
   void disconnects() {
     call([&](agent::Effects& e) { core.on_disconnected(now, e); });
@@ -99,14 +99,14 @@ class AgentTest : public testing::Test {
   }
 
   // ---- messages of the coordinator
-  void hears(const control::CoordinatorMessage& message) {
+  void receives(const control::CoordinatorMessage& message) {
     control::CoordinatorMessage carried = over_the_wire(message);
     call([&](agent::Effects& e) { core.on_message(now, carried, e); });
   }
   void is_granted(Duration worker_lease) {
-    const auto* ping = newest<control::Ping>(told);
+    const auto* ping = newest<control::Ping>(sent_messages);
     ASSERT_TRUE(ping) << "no ping was sent";
-    hears(control::Pong{ping->seq, worker_lease});
+    receives(control::Pong{ping->seq, worker_lease});
   }
   control::RankAssignment assignment_of(int64_t round) const {
     control::RankAssignment assignment;
@@ -119,26 +119,26 @@ class AgentTest : public testing::Test {
   void gets_assignment(int64_t round, int64_t restart_count = 0) {
     control::RankAssignment assignment = assignment_of(round);
     assignment.restart_count = restart_count;
-    hears(assignment);
+    receives(assignment);
   }
   // An assignment that begins with a snapshot on another node.
   void gets_assignment_to_fetch(int64_t round) {
     control::RankAssignment assignment = assignment_of(round);
     assignment.resume = control::ResumePoint{snapshot(20), "10.0.0.3", 4711};
     assignment.snapshot_secret = "secret";
-    hears(assignment);
+    receives(assignment);
   }
   void is_stopped(int64_t round, StopCause cause = StopCause::Failure) {
     const bool is_failure = cause == StopCause::Failure;
-    hears(
+    receives(
         control::Stop{RoundNumber(round), cause, "a test stops it",
                       is_failure ? control::RestartCharge::Failure : control::RestartCharge::None});
   }
-  void waits(bool is_spare) { hears(control::Wait{"a reason", is_spare, false}); }
+  void waits(bool is_spare) { receives(control::Wait{"a reason", is_spare, false}); }
   void has_job_result(bool is_success) {
-    hears(control::JobResult{is_success, is_success ? "" : "rank 0 died"});
+    receives(control::JobResult{is_success, is_success ? "" : "rank 0 died"});
   }
-  void bye() { hears(control::Bye{}); }
+  void bye() { receives(control::Bye{}); }
 
   // ---- events on this node
   void worker_ends(int64_t local_rank, int exit_code) {
@@ -184,10 +184,10 @@ class AgentTest : public testing::Test {
     while (core.next_deadline() <= end && !finish) {
       Instant due = core.next_deadline();
       now = std::max(now, due);
-      auto pings = count_of<control::Ping>(told);
+      auto pings = count_of<control::Ping>(sent_messages);
       call([&](agent::Effects& e) { core.on_time(now, e); });
       ASSERT_GT(core.next_deadline(), now) << "a busy loop: the deadline stays in the past";
-      if (answered && count_of<control::Ping>(told) > pings) is_granted(4s);
+      if (answered && count_of<control::Ping>(sent_messages) > pings) is_granted(4s);
     }
     now = end;
   }
@@ -202,16 +202,16 @@ class AgentTest : public testing::Test {
 
   // ---- expectations
   template <class T>
-  const T* said() const {
-    return newest<T>(told);
+  const T* newest_sent() const {
+    return newest<T>(sent_messages);
   }
   template <class T>
   int64_t times() const {
-    return count_of<T>(told);
+    return count_of<T>(sent_messages);
   }
   void forget() {
     saves_ended.clear();
-    told.clear();
+    sent_messages.clear();
     stops.clear();
     worker_leases.clear();
     started.clear();
@@ -249,7 +249,7 @@ class AgentTest : public testing::Test {
   Instant now = Instant::from_nanoseconds(1'000'000'000'000);
   bool is_connected = false;
   int64_t port = 40000;
-  std::vector<control::AgentMessage> told;  // sent messages
+  std::vector<control::AgentMessage> sent_messages;
   std::vector<agent::StopWorkers> stops;
   static inline const Endpoint kHead{"10.0.0.1", 29500};
   int reconnects = 0, warnings = 0;
@@ -276,7 +276,7 @@ class AgentTest : public testing::Test {
  private:
   void carry_out(const agent::SendMessage& effect) {
     if (std::holds_alternative<control::Hello>(effect.message)) is_connected = true;
-    told.push_back(over_the_wire(effect.message));
+    sent_messages.push_back(over_the_wire(effect.message));
   }
   void carry_out(const agent::Disconnect& effect) { disconnect = effect; }
   void carry_out(const agent::Reconnect&) { ++reconnects; }

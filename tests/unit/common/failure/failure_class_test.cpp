@@ -8,10 +8,10 @@
 namespace cpprun::test {
 namespace {
 
-WorkerExit ended(int exit_code, std::vector<std::string> said = {}) {
+WorkerExit ended(int exit_code, std::vector<std::string> lines = {}) {
   WorkerExit end;
   end.exit_code = exit_code;
-  end.last_lines = std::move(said);
+  end.last_lines = std::move(lines);
   return end;
 }
 

@@ -133,28 +133,29 @@ TEST(RootCause, OfTwoLostPeersIsTheFirst) {
   EXPECT_EQ(root_cause_index({ended(1, 0, 5), late}), 1U);
 }
 
-WorkerExit saying(WorkerExit end, const std::string& line) {
+WorkerExit with_line(WorkerExit end, const std::string& line) {
   end.last_lines = {"Traceback (most recent call last):", line};
   return end;
 }
 
 TEST(RootCause, RecognizesAConnectionClosedByAPeer) {
-  const WorkerExit lost = saying(ended(0, 1, 100), "RuntimeError: Connection closed by peer [::1]");
+  const WorkerExit lost =
+      with_line(ended(0, 1, 100), "RuntimeError: Connection closed by peer [::1]");
   EXPECT_TRUE(is_consequence(lost));
   EXPECT_EQ(root_cause_index({lost, ended(1, 3, 110)}), 1U);
-  WorkerExit stopped = saying(ended(1, 1, 110), "ValueError: no");
+  WorkerExit stopped = with_line(ended(1, 1, 110), "ValueError: no");
   stopped.is_stopped_by_us = true;
   EXPECT_EQ(root_cause_index({lost, stopped}), 1U) << "its exception was on the way out";
   WorkerExit only_stopped = ended(2, -15, 105);
   only_stopped.is_stopped_by_us = true;
   EXPECT_EQ(root_cause_index({lost, only_stopped, stopped}), 2U);
-  EXPECT_EQ(root_cause_index({lost, saying(stopped, "SignalException: Process got signal: 15")}),
+  EXPECT_EQ(root_cause_index({lost, with_line(stopped, "SignalException: Process got signal: 15")}),
             0U);
-  EXPECT_EQ(root_cause_index({saying(ended(0, 1, 100), "Error: no"), stopped}), 0U);
+  EXPECT_EQ(root_cause_index({with_line(ended(0, 1, 100), "Error: no"), stopped}), 0U);
 }
 
 TEST(RootCause, AnOldWarningIsNoConsequence) {
-  WorkerExit end = saying(ended(0, 1, 100), "ValueError: no");
+  WorkerExit end = with_line(ended(0, 1, 100), "ValueError: no");
   end.last_lines.insert(end.last_lines.begin(), "Connection reset by peer, trying again");
   end.last_lines.insert(end.last_lines.begin() + 1, 7, "another line");
   EXPECT_FALSE(is_consequence(end));

@@ -38,7 +38,7 @@ TEST(Hints, EachRowMatchesItsPatterns) {
 }
 
 TEST(Hints, RealErrorsMatchTheirRow) {
-  const std::vector<std::pair<const char*, const char*>> kSaid{
+  const std::vector<std::pair<const char*, const char*>> kLines{
       {"b left (it is unusable: SIGKILL did not end rank 1 (pid 4711))", "unusable_node"},
       {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20 MiB", "gpu_out_of_memory"},
       {"OSError: [Errno 98] Address already in use", "port_in_use"},
@@ -65,7 +65,7 @@ TEST(Hints, RealErrorsMatchTheirRow) {
       {"ValueError: loss is nan at step 7", "nan"},
       {"ValueError: nothing of this", ""},
   };
-  for (const auto& [line, id] : kSaid) EXPECT_EQ(id_for_words(line), id) << line;
+  for (const auto& [line, id] : kLines) EXPECT_EQ(id_for_words(line), id) << line;
 }
 
 TEST(Hints, AMissingStoreSuggestsTheAgentsStore) {
@@ -88,7 +88,7 @@ TEST(Hints, TheExitStatusCountsToo) {
   EXPECT_EQ(id_of(end, classify(end)), "unjoined_thread");
   end.last_lines = {"OSError: [Errno 98] Address already in use",
                     "terminate called without an active exception"};
-  EXPECT_EQ(id_of(end, classify(end)), "port_in_use") << "what was said first is the cause";
+  EXPECT_EQ(id_of(end, classify(end)), "port_in_use") << "the first error is the cause";
   end = {};
   end.exit_code = -7;
   EXPECT_EQ(id_of(end, classify(end)), "shared_memory");

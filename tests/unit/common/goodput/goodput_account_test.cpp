@@ -206,7 +206,7 @@ GoodputRecord record_of_two() {
   return record;
 }
 
-TEST_F(Account, GoesOnFromEarlierSubmissions) {
+TEST_F(Account, ContinuesFromEarlierSubmissions) {
   account.go_on_from(record_of_two());
   trains_from(10s, 11);
   account.beat(at(36s), 31, 0s);  // 20 steps in 20 s, of which 10 had been done
@@ -224,7 +224,7 @@ TEST_F(Account, GoesOnFromEarlierSubmissions) {
   EXPECT_EQ(own.restarts, 0);
 }
 
-TEST_F(Account, EachSubmissionGoesOnFromTheOneBefore) {
+TEST_F(Account, EachSubmissionContinuesFromTheOneBefore) {
   account.go_on_from(record_of_two());
   const GoodputRecord left = account.record(at(30s));
   EXPECT_EQ(left.best_step, 20);

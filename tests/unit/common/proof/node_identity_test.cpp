@@ -45,15 +45,15 @@ class NodeIdentity : public JobTest {
     player(name).hello.node.incarnation = node_id_of(key);
   }
   // An impostor with the id of `name`, and everything else but the key.
-  void claims_to_be(const std::string& stranger, const std::string& name,
+  void claims_to_be(const std::string& foreign, const std::string& name,
                     const std::string& key = "") {
-    player(stranger).hello = player(name).hello;
-    player(stranger).hello.token = key;
-    player(stranger).hello.connection = kBeyond;
-    player(stranger).facts = player(name).facts;
-    connects(stranger);
-    says(stranger, player(stranger).hello);
-    says(stranger, player(stranger).facts);
+    player(foreign).hello = player(name).hello;
+    player(foreign).hello.token = key;
+    player(foreign).hello.connection = kBeyond;
+    player(foreign).facts = player(name).facts;
+    connects(foreign);
+    sends(foreign, player(foreign).hello);
+    sends(foreign, player(foreign).facts);
   }
 
  private:
@@ -69,12 +69,12 @@ TEST_F(NodeIdentity, R10_RejectsAnAgentWithoutTheKeyAndKeepsTheNode) {
   for (const std::string& key : {std::string(), std::string("guessed"), std::string(65, 'x')}) {
     claims_to_be("x", "b", key);
     expect_refused("x", "shows no key");
-    EXPECT_FALSE(heard<control::RankAssignment>("x"));
+    EXPECT_FALSE(received<control::RankAssignment>("x"));
   }
   EXPECT_TRUE(player("b").session);
   passes(limits::kNodeLease * 2);
   EXPECT_EQ(phase(), Phase::Running);
-  all({"a", "b"}, &JobTest::says_done);
+  all({"a", "b"}, &JobTest::sends_done);
   expect_decided("b", true);
 }
 
@@ -83,7 +83,7 @@ TEST_F(NodeIdentity, R10_ARejectionRevealsNeitherIdNorKey) {
   join("a");
   claims_to_be("x", "a", "a key that is wrong");
   const std::string id = std::to_string(player("a").hello.node.incarnation.value);
-  for (const std::string& text : {heard<control::Refused>("x")->why, notes.back().text}) {
+  for (const std::string& text : {received<control::Refused>("x")->why, notes.back().text}) {
     EXPECT_EQ(text.find(id), std::string::npos) << text;
     EXPECT_EQ(text.find("a key that is wrong"), std::string::npos) << text;
   }
@@ -163,9 +163,9 @@ TEST_F(AdminMacTest, AnAgentCommandsOnlyTheJobItRegisteredWith) {
   begin(true);
   connects("a");
   EXPECT_EQ(core.job_of(*player("a").session), nullptr);
-  says_hello("a");
+  sends_hello("a");
   EXPECT_EQ(core.job_of(*player("a").session), nullptr);
-  says("a", player("a").facts);
+  sends("a", player("a").facts);
   ASSERT_NE(core.job_of(*player("a").session), nullptr);
   EXPECT_EQ(core.job_of(*player("a").session)->run_id(), run_id);
   EXPECT_EQ(core.job_of(SessionId(999)), nullptr);

@@ -56,7 +56,7 @@ TEST(Doctor, ReportsNothingOnAHealthyMachine) {
 struct Fault {
   const char* name;
   std::function<void(Facts&)> make;
-  const char* said;  // how the one finding begins
+  const char* text;  // how the one finding begins
 };
 
 void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
@@ -66,7 +66,7 @@ class DoctorFault : public testing::TestWithParam<Fault> {};
 TEST_P(DoctorFault, IsReportedAloneWithACure) {
   Facts facts = healthy();
   GetParam().make(facts);
-  EXPECT_THAT(complaints(facts), testing::ElementsAre(testing::StartsWith(GetParam().said)));
+  EXPECT_THAT(complaints(facts), testing::ElementsAre(testing::StartsWith(GetParam().text)));
 }
 
 const Fault kFaults[] = {
@@ -157,7 +157,7 @@ TEST(Doctor, CpuJobsMayNameMissingGpus) {
   Facts facts = healthy();
   facts.devices = {{}, {}, "", "0,1"};
   EXPECT_THAT(preflight_findings(facts), testing::IsEmpty());
-  EXPECT_THAT(complaints(facts), testing::SizeIs(1)) << "who asks the doctor is told";
+  EXPECT_THAT(complaints(facts), testing::SizeIs(1)) << "the doctor reports it";
 }
 
 void write(const std::string& path, const std::string& text) {

@@ -1,4 +1,4 @@
-// What `scontrol show job` tells before a requeue: ExcNodeList, and whether Slurm ends the job
+// What `scontrol show job` shows before a requeue: ExcNodeList, and whether Slurm ends the job
 // already.
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ TEST(ExclusionList, AnotherFormOfTheAnswerChangesNothing) {
   EXPECT_EQ(exclusion_list("ExcNodeList=", {"n1"}), "n1");
 }
 
-TEST(JobThatSlurmEnds, IsToldFromOtherStops) {
+TEST(JobThatSlurmEnds, IsDistinguishedFromOtherStops) {
   EXPECT_TRUE(is_ended_by_slurm("JobId=7\n   JobState=CANCELLED Reason=None Dependency=(null)\n"));
   EXPECT_TRUE(is_ended_by_slurm("JobId=7\n   JobState=COMPLETING Reason=None Dependency=(null)\n"));
   EXPECT_FALSE(is_ended_by_slurm("JobId=7\n   JobState=RUNNING Reason=None Dependency=(null)\n"));

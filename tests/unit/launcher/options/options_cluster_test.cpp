@@ -125,7 +125,7 @@ TEST(OptionsCluster, OutsideOfAnyClusterNothingIsInferred) {
                     "PET_CLUSTER=torque is no valid value\nhint: write auto"));
 }
 
-TEST(OptionsCluster, AForgottenSrunIsSaid) {
+TEST(OptionsCluster, AForgottenSrunIsReported) {
   const Launch launch = launch_of(line({}), batch_script());
   ASSERT_EQ(launch.warnings.size(), 1u);
   EXPECT_TRUE(holds(launch.warnings[0], "srun did not start this cpprun: it uses one node"));
@@ -165,7 +165,7 @@ TEST(OptionsCluster, OneLauncherPerNodeRunsTheJob) {
   EXPECT_FALSE(launch_of(line({"--cluster=none"}), shared_node(1)).is_surplus);
 }
 
-TEST(OptionsCluster, AnEndpointOutsideOfTheStepIsSaid) {
+TEST(OptionsCluster, AnEndpointOutsideOfTheStepIsReported) {
   const auto warnings = [](const std::string& endpoint) {
     return launch_of(line({"--rdzv-backend=c10d", "--rdzv-endpoint=" + endpoint}), step_on(1))
         .warnings;
@@ -290,7 +290,7 @@ TEST(OptionsCluster, AnIndexedPodKnowsItsJob) {
   EXPECT_FALSE(named.conf.is_host.has_value());
 }
 
-TEST(OptionsCluster, TheUidOfTheJobTellsRunsApart) {
+TEST(OptionsCluster, TheUidOfTheJobDistinguishesRuns) {
   const Machine machine = pod(1).with({"CPPRUN_JOB_UID=8f14e45f-ceea-467f-a83e-5a3c0f4b6d21"});
   const Launch launch = launch_of(line({"--nnodes=2"}), machine);
   EXPECT_EQ(launch.config.rendezvous.run_id, "train.8f14e45f");
@@ -315,7 +315,7 @@ TEST(OptionsCluster, ThePodsNameMayBeFullOrInAFile) {
   }
 }
 
-TEST(OptionsCluster, APodThatCannotMeetTheOthersSaysWhy) {
+TEST(OptionsCluster, APodThatCannotMeetTheOthersReportsWhy) {
   Machine machine = pod(1);
   machine.texts.erase("/etc/hosts");
   const Launch launch = launch_of(line({"--nnodes=2"}), machine);

@@ -109,7 +109,7 @@ TEST(OptionsConf, ChecksTheStoreTypeBeforeTheEndpoint) {
     return error_of(line({"--rdzv-backend=c10d", "--rdzv-endpoint=/tmp/store", conf})).text;
   };
   const std::string file = error_with("--rdzv-conf=store_type=file");
-  EXPECT_TRUE(holds(file, "store_type=file: a shared file can't tell when a node is gone")) << file;
+  EXPECT_TRUE(holds(file, "store_type=file: a shared file can't show when a node is gone")) << file;
   EXPECT_TRUE(holds(error_with("--rdzv-conf=store_type=x"), "only tcp"));
   EXPECT_TRUE(holds(error_with("--rdzv-conf=store_type=tcp"), "/tmp/store' is no endpoint"));
 }

@@ -10,7 +10,7 @@ RendezvousConfig etcd_rendezvous(Strings more, const Machine& machine = {}) {
 }
 
 // Its error text; the exit code is that of a bad value.
-std::string said_of(Strings more, const Machine& machine = {}) {
+std::string message_of(Strings more, const Machine& machine = {}) {
   more.insert(more.begin(), "--rdzv-backend=etcd");
   Result<OptionsResult> options_result = ask(line(more), machine);
   EXPECT_FALSE(options_result.ok());
@@ -61,13 +61,13 @@ TEST(OptionsEtcd, ReportsOptionsOfOtherBackends) {
 }
 
 TEST(OptionsEtcd, RejectsInvalidMembers) {
-  EXPECT_TRUE(holds(said_of({}), "needs --rdzv-endpoint"));
-  EXPECT_TRUE(holds(said_of({"--rdzv-endpoint=a,,b"}), "has no name"));
-  EXPECT_TRUE(holds(said_of({"--rdzv-endpoint=a,https://b:1"}), "protocol=https"));
-  EXPECT_TRUE(holds(said_of({"--rdzv-endpoint=a:0"}), "port 0"));
+  EXPECT_TRUE(holds(message_of({}), "needs --rdzv-endpoint"));
+  EXPECT_TRUE(holds(message_of({"--rdzv-endpoint=a,,b"}), "has no name"));
+  EXPECT_TRUE(holds(message_of({"--rdzv-endpoint=a,https://b:1"}), "protocol=https"));
+  EXPECT_TRUE(holds(message_of({"--rdzv-endpoint=a:0"}), "port 0"));
   std::string many = "--rdzv-endpoint=a";
   for (int i = 0; i < 16; ++i) many += ",a";
-  EXPECT_TRUE(holds(said_of({many}), "at most 16"));
+  EXPECT_TRUE(holds(message_of({many}), "at most 16"));
 }
 
 TEST(OptionsEtcd, AcceptsTheNamesOfBothTorchrunBackends) {
@@ -85,7 +85,7 @@ TEST(OptionsEtcd, AcceptsTheNamesOfBothTorchrunBackends) {
 
 TEST(OptionsEtcd, RejectsInvalidKeysAndFiles) {
   const auto error = [](const std::string& conf) {
-    return said_of({"--rdzv-endpoint=h", "--rdzv-conf=" + conf}, with_files());
+    return message_of({"--rdzv-endpoint=h", "--rdzv-conf=" + conf}, with_files());
   };
   EXPECT_TRUE(holds(error("protocol=gopher"), "http or https"));
   EXPECT_TRUE(holds(error("cacert=ca.pem"), "add protocol=https"));
@@ -96,11 +96,12 @@ TEST(OptionsEtcd, RejectsInvalidKeysAndFiles) {
 }
 
 TEST(OptionsEtcd, RejectsAPasswordOnTheCommandLine) {
-  EXPECT_TRUE(holds(said_of({"--rdzv-endpoint=h", "--rdzv-conf=user=u,password=secret"}),
+  EXPECT_TRUE(holds(message_of({"--rdzv-endpoint=h", "--rdzv-conf=user=u,password=secret"}),
                     "CPPRUN_ETCD_PASSWORD"));
   EXPECT_FALSE(
-      holds(said_of({"--rdzv-endpoint=h", "--rdzv-conf=user=u,password=secret"}), "secret"));
-  EXPECT_TRUE(holds(said_of({"--rdzv-endpoint=h", "--rdzv-conf=user=u"}), "CPPRUN_ETCD_PASSWORD"));
+      holds(message_of({"--rdzv-endpoint=h", "--rdzv-conf=user=u,password=secret"}), "secret"));
+  EXPECT_TRUE(
+      holds(message_of({"--rdzv-endpoint=h", "--rdzv-conf=user=u"}), "CPPRUN_ETCD_PASSWORD"));
   const EtcdConfig etcd = etcd_rendezvous({"--rdzv-endpoint=h", "--rdzv-conf=user=u"},
                                           Machine{}.with({"CPPRUN_ETCD_PASSWORD=secret"}))
                               .etcd;

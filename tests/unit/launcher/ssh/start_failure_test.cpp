@@ -44,7 +44,7 @@ TEST(StartFailure, NamesTheHostFromWhichSshFailed) {
   EXPECT_TRUE(holds(text, "leave --ssh-tree out")) << text;
 }
 
-TEST(StartFailure, TellsWhatTheHostLacks) {
+TEST(StartFailure, NamesWhatTheHostLacks) {
   EXPECT_TRUE(holds(start_failure_text(facts(127)), "host b has no /opt/cpprun"));
   EXPECT_TRUE(holds(start_failure_text(facts(126)), "cannot execute /opt/cpprun"));
   EXPECT_TRUE(holds(start_failure_text(facts(124)), "host b has no directory /data"));
@@ -60,7 +60,7 @@ TEST(StartFailure, CodesOfSshMeanNothingWithoutIt) {
   EXPECT_TRUE(holds(start_failure_text(local), "ended with exit code 255"));
 }
 
-TEST(StartFailure, TellsThatAHostSaidNothing) {
+TEST(StartFailure, ReportsASilentHost) {
   StartFacts silent = facts(0);
   silent.is_timeout = true;
   EXPECT_TRUE(holds(start_failure_text(silent), "did not start cpprun within 120 s"));

@@ -10,11 +10,11 @@ namespace {
 
 class AnnounceLeader : public JobTest {
  public:
-  void says_who_leads(const std::string& name,
-                      const control::AnnounceLeader& who = {Term(8), "10.0.0.2", 4702}) {
+  void announces_leader(const std::string& name, const control::AnnounceLeader& leader_message = {
+                                                     Term(8), "10.0.0.2", 4702}) {
     connects(name);
-    says_hello(name);
-    says(name, who);
+    sends_hello(name);
+    sends(name, leader_message);
   }
   int64_t notes_of(const std::string& event) {
     return std::ranges::count_if(notes, [&](const LogEvent& note) { return note.event == event; });
@@ -30,43 +30,43 @@ TEST_F(AnnounceLeader, R17_RejectsAnUnusableAddress) {
                                                {Term(0), "10.0.0.2", 4702}};
   for (size_t i = 0; i < std::size(senseless); ++i) {
     const std::string name = "n" + std::to_string(i);
-    says_who_leads(name, senseless[i]);
+    announces_leader(name, senseless[i]);
     expect_refused(name, "no node can lead");
   }
   join("a");
-  EXPECT_FALSE(heard<control::Redirect>("a"));
+  EXPECT_FALSE(received<control::Redirect>("a"));
 }
 
 TEST_F(AnnounceLeader, R17_ARegisteredAgentIsNoCoordinator) {
   join("a");
-  says("a", control::AnnounceLeader{Term(8), "10.0.0.2", 4702});
+  sends("a", control::AnnounceLeader{Term(8), "10.0.0.2", 4702});
   expect_refused("a", "no node can lead");
 }
 
 TEST_F(AnnounceLeader, R17_AJobThatRunsHereContinuesHereWithAWarning) {
   a_and_b_run();
-  says_who_leads("x");
-  EXPECT_TRUE(heard<control::Redirect>("x")) << "it was heard";
+  announces_leader("x");
+  EXPECT_TRUE(received<control::Redirect>("x")) << "it was received";
   EXPECT_EQ(phase(), Phase::Running);
-  EXPECT_FALSE(heard<control::Redirect>("a"));
-  player("x").heard.clear();
-  says("x", control::AnnounceLeader{Term(8), "10.0.0.2", 4702});
-  EXPECT_TRUE(heard<control::Redirect>("x")) << "so that it knows that somebody listens";
+  EXPECT_FALSE(received<control::Redirect>("a"));
+  player("x").received.clear();
+  sends("x", control::AnnounceLeader{Term(8), "10.0.0.2", 4702});
+  EXPECT_TRUE(received<control::Redirect>("x")) << "so that it knows that somebody listens";
   EXPECT_EQ(notes_of("two_jobs"), 1);
   dies("b");
   passes(limits::kDeathGrace);
-  says_stopped("a");
+  sends_stopped("a");
   join("c");
-  EXPECT_FALSE(heard<control::Redirect>("c"));
+  EXPECT_FALSE(received<control::Redirect>("c"));
   expect_assignment("c", 2, 1, 4);
 }
 
 TEST_F(AnnounceLeader, R17_AcceptsMessagesSentBeforeTheRedirect) {
-  says_who_leads("x");
+  announces_leader("x");
   join("a");
-  says("a", control::Stopped{RoundNumber(1), 40001});
-  EXPECT_TRUE(heard<control::Redirect>("a"));
-  EXPECT_FALSE(heard<control::Refused>("a"));
+  sends("a", control::Stopped{RoundNumber(1), 40001});
+  EXPECT_TRUE(received<control::Redirect>("a"));
+  EXPECT_FALSE(received<control::Refused>("a"));
 }
 
 // The key stands for the MAC that is made with it.
@@ -84,7 +84,7 @@ class ConfirmedLeader : public AnnounceLeader {
     std::destroy_at(&core);
     std::construct_at(&core, std::move(options));
   }
-  void comes_back_with(const std::string& name, const std::string& job_key) {
+  void reconnects_with(const std::string& name, const std::string& job_key) {
     control::RankAssignment made;
     made.term = player(name).facts.term = Term(8);
     made.round = RoundNumber(3);
@@ -99,67 +99,67 @@ class ConfirmedLeader : public AnnounceLeader {
   }
 };
 
-TEST_F(ConfirmedLeader, R17_AStrangerRedirectsNobodyBeforeTheJobBegins) {
+TEST_F(ConfirmedLeader, R17_AForeignClientRedirectsNoNodeBeforeTheJobBegins) {
   for (const char* mac : {"", "mac with ", "mac with secret"}) {
-    says_who_leads("x", leader(mac));
+    announces_leader("x", leader(mac));
     expect_refused("x", "confirms");
   }
   join("a");
   join("b");
-  EXPECT_FALSE(heard<control::Redirect>("a"));
+  EXPECT_FALSE(received<control::Redirect>("a"));
   EXPECT_EQ(round_of("a"), RoundNumber(1));
 }
 
-TEST_F(ConfirmedLeader, R17_AStrangerRedirectsNoMemberThatReturns) {
+TEST_F(ConfirmedLeader, R17_AForeignClientRedirectsNoMemberThatReturns) {
   for (const bool needs_known_leader : {true, false}) {
     begins(needs_known_leader);
-    comes_back_with("a", "key");
-    says_who_leads("x", leader("mac with another"));
+    reconnects_with("a", "key");
+    announces_leader("x", leader("mac with another"));
     expect_refused("x", "confirms");
-    EXPECT_FALSE(heard<control::Redirect>("a"));
+    EXPECT_FALSE(received<control::Redirect>("a"));
     player("x").session.reset();
   }
 }
 
 TEST_F(ConfirmedLeader, R17_AMemberConfirmsTheLeaderOfItsJob) {
-  comes_back_with("a", "key");
-  says_who_leads("x", leader("mac with key"));
-  EXPECT_TRUE(heard<control::Redirect>("x"));
-  EXPECT_TRUE(heard<control::Redirect>("a"));
+  reconnects_with("a", "key");
+  announces_leader("x", leader("mac with key"));
+  EXPECT_TRUE(received<control::Redirect>("x"));
+  EXPECT_TRUE(received<control::Redirect>("a"));
   join("b");
-  EXPECT_TRUE(heard<control::Redirect>("b"));
+  EXPECT_TRUE(received<control::Redirect>("b"));
 }
 
 TEST_F(ConfirmedLeader, R17_WithoutAMemberAnAgentThatHostsBelieves) {
   begins(false);
-  says_who_leads("x", leader(""));
+  announces_leader("x", leader(""));
   join("a");
-  EXPECT_TRUE(heard<control::Redirect>("a"));
+  EXPECT_TRUE(received<control::Redirect>("a"));
 }
 
-TEST_F(ConfirmedLeader, R17_AStrangersWordDuringAJobHoldsForNoLaterOne) {
+TEST_F(ConfirmedLeader, R17_AForeignAnnouncementDuringAJobHoldsForNoLaterOne) {
   join("a");
   join("b");
-  says_who_leads("x", leader(""));
+  announces_leader("x", leader(""));
   EXPECT_EQ(notes_of("two_jobs"), 1);
   for (const char* name : {"a", "b"}) leaves(name);
   join("c");
-  EXPECT_FALSE(heard<control::Redirect>("c"));
+  EXPECT_FALSE(received<control::Redirect>("c"));
 }
 
 TEST_F(ConfirmedLeader, R17_RefusesAnAddressWithControlCharacters) {
-  says_who_leads("x", {Term(8), "10.0.0.2\x1b[2J", 4702, "mac with key"});
+  announces_leader("x", {Term(8), "10.0.0.2\x1b[2J", 4702, "mac with key"});
   expect_refused("x", "no node can lead");
 }
 
 TEST_F(AnnounceLeader, R17_AnAnnouncementEndsWithItsConnection) {
-  says_who_leads("x");
+  announces_leader("x");
   join("a");
-  EXPECT_TRUE(heard<control::Redirect>("a"));
+  EXPECT_TRUE(received<control::Redirect>("a"));
   EXPECT_TRUE(core.jobs().empty());
   dies("x");
   join("b");
-  EXPECT_FALSE(heard<control::Redirect>("b"));
+  EXPECT_FALSE(received<control::Redirect>("b"));
   EXPECT_EQ(core.jobs().size(), 1U);
 }
 

@@ -18,7 +18,7 @@ TEST_F(Coordinator, TheFirstMessageIsAHello) {
        {control::AgentMessage(control::Register{}), control::AgentMessage(control::Ping{1}),
         control::AgentMessage(control::Leave{"x"})}) {
     connects("a");
-    says("a", early);
+    sends("a", early);
     expect_refused("a", "must be a hello");
   }
   EXPECT_EQ(core.session_count(), 0U);
@@ -29,8 +29,8 @@ TEST_F(Coordinator, TheSecondMessageIsARegister) {
        {control::AgentMessage(control::Ping{1}), control::AgentMessage(control::Done{}),
         control::AgentMessage(control::Ack{true})}) {
     connects("a");
-    says_hello("a");
-    says("a", early);
+    sends_hello("a");
+    sends("a", early);
     expect_refused("a", "must register");
   }
   EXPECT_TRUE(core.jobs().empty());
@@ -38,10 +38,10 @@ TEST_F(Coordinator, TheSecondMessageIsARegister) {
 
 TEST_F(Coordinator, HelloAndRegisterOnceEach) {
   join("a");
-  says("a", player("a").hello);
+  sends("a", player("a").hello);
   expect_refused("a", "second hello");
   join("b");
-  says("b", player("b").facts);
+  sends("b", player("b").facts);
   expect_refused("b", "second register");
 }
 
@@ -86,7 +86,7 @@ TEST_F(Coordinator, KeepsRunningJobsAfterTheLocalAgentEnds) {
   is_cut_off("b");
   returns("b", ReportedPhase::Running, 1);
   EXPECT_TRUE(player("b").session);
-  all({"a", "b"}, &Coordinator::says_done);
+  all({"a", "b"}, &Coordinator::sends_done);
   expect_decided("b", true);
 }
 
@@ -103,7 +103,7 @@ TEST_F(Coordinator, TheRoundStopsWhenTheLocalAgentsLeaveIsLost) {
   player("a").hello.node.incarnation = kEmbedded;
   a_and_b_run();
   call([&](Effects& e) { core.on_host_agent_ended(now, false, e); });
-  EXPECT_EQ(heard<control::Stop>("b"), nullptr);
+  EXPECT_EQ(received<control::Stop>("b"), nullptr);
   is_cut_off("a");
   expect_stop("b", control::StopCause::NodeLeft);
 }
@@ -113,12 +113,12 @@ TEST_F(Coordinator, FormsNoRoundWhenItsProcessWasAskedToExit) {
   nodes(1, 1);
   player("a").hello.node.incarnation = kEmbedded;
   join("a");
-  says_started("a");
+  sends_started("a");
   join("b");
   call([&](Effects& e) { core.on_host_agent_ended(now, true, e); });
   EXPECT_FALSE(core.may_exit());
   is_cut_off("a");
-  EXPECT_EQ(heard<control::RankAssignment>("b"), nullptr);
+  EXPECT_EQ(received<control::RankAssignment>("b"), nullptr);
   EXPECT_TRUE(core.may_exit());
 }
 
@@ -207,11 +207,11 @@ TEST_F(Coordinator, RejectsInvalidJobOptions) {
     spoilers[i](player(name).facts);
     control::Register facts = player(name).facts;
     connects(name);
-    says_hello(name);
+    sends_hello(name);
     // The other side cannot even decode some of them; then the server ends the connection.
     auto body = control::encode(control::AgentMessage(facts));
     if (!control::decode_agent(body)) continue;
-    says(name, facts);
+    sends(name, facts);
     expect_refused(name, "make no sense");
   }
   EXPECT_TRUE(core.jobs().empty());
@@ -226,12 +226,12 @@ TEST_F(Coordinator, TwoJobsDoNotMix) {
   expect_assignment("b", 1, 0, 2);
   EXPECT_NE(assignment("a").store_port, assignment("b").store_port);
   EXPECT_NE(assignment("a").term, assignment("b").term);
-  says_failed("b");
-  EXPECT_EQ(heard<control::Stop>("a"), nullptr);
-  says_done("a");
+  sends_failed("b");
+  EXPECT_EQ(received<control::Stop>("a"), nullptr);
+  sends_done("a");
   acks("a");
   dies("a");
-  says_stopped("b");
+  sends_stopped("b");
   expect_assignment("b", 2, 0, 2);
 }
 
@@ -247,7 +247,7 @@ TEST_F(Coordinator, AtMostOneJobServesItsStoreAtTheMainPort) {
   run_id = "other";
   join("b");
   expect_refused("b", "'job' already serves");
-  says_done("a");
+  sends_done("a");
   acks("a");
   dies("a");
   join("c");
@@ -301,7 +301,7 @@ TEST_F(Coordinator, FixedRanks_ADeathFreesTheRank) {
   dies("a");
   player("c").facts.node_rank = 0;
   join("c");
-  says_stopped("b");
+  sends_stopped("b");
   passes(limits::kDeathGrace);
   expect_assignment("c", 2, 0, 4);
   expect_assignment("b", 2, 1, 4);
@@ -316,7 +316,7 @@ TEST_F(Coordinator, FixedRanks_AReplacementWaitsForTheLeaseOfADisconnectedNode) 
   join("c");
   passes(job_spec.lease);
   expect_stop("b", control::StopCause::NodeLost);
-  says_stopped("b");
+  sends_stopped("b");
   expect_assignment("c", 2, 0, 4);
   expect_assignment("b", 2, 1, 4);
 }
@@ -324,7 +324,7 @@ TEST_F(Coordinator, FixedRanks_AReplacementWaitsForTheLeaseOfADisconnectedNode) 
 TEST_F(Coordinator, ASilentConnectionCostsNothing) {
   connects("a");
   connects("b");
-  says_hello("b");
+  sends_hello("b");
   EXPECT_TRUE(core.next_deadline().is_never());
   dies("a");
   dies("b");
@@ -337,7 +337,7 @@ TEST_F(Coordinator, RemembersTheOutcomesOfTheLastJobs) {
     run_id = "job" + std::to_string(i);
     std::string name = "n" + std::to_string(i);
     join(name);
-    says_done(name);
+    sends_done(name);
     acks(name);
     dies(name);
   }
@@ -364,7 +364,7 @@ TEST_F(Coordinator, StatusShowsTheWholeState) {
   EXPECT_EQ(waiting["why_no_round"], "1 of at least 2 nodes joined: a; 1 missing");
   EXPECT_TRUE(waiting["nodes"][0]["group_rank"].is_null());
   join("b");
-  says_started("b");
+  sends_started("b");
   status = nlohmann::json::parse(status_json(core));
   const auto& running = status["jobs"].begin().value();
   EXPECT_EQ(running["phase"], "running");

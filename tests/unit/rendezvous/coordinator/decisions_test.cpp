@@ -50,7 +50,7 @@ class DecisionScene : public JobTest {
   }
   void fails(const std::string& name, WorkerExit end, bool is_fatal = false) {
     end.rank = Rank(assignment(name).base_rank);
-    says(name, control::Failed{round_of(name), end, is_fatal});
+    sends(name, control::Failed{round_of(name), end, is_fatal});
   }
   void raises(const std::string& error, int64_t step = -1) { fails("b", ended(1, error, step)); }
   void hangs(const std::string& name) {
@@ -61,7 +61,7 @@ class DecisionScene : public JobTest {
   void orders(AdminCommandKind kind, const std::string& node = "") {
     AdminCommand command{1, kind};
     command.node = node;
-    says("a", command);
+    sends("a", command);
   }
   // The check that the agent runs when the round is over.
   void fails_check(const std::string& name) {
@@ -74,7 +74,7 @@ class DecisionScene : public JobTest {
       if (turn == 1) passes(limits::kDeathGrace);
     }
     for (const char* name : {"a", "b", "c"}) {
-      if (players.contains(name) && is_member(name)) says_started(name);
+      if (players.contains(name) && is_member(name)) sends_started(name);
     }
   }
 
@@ -102,13 +102,13 @@ class DecisionScene : public JobTest {
   }
   void stop_if_asked(const std::string& name) {
     if (!players.contains(name) || !player(name).session) return;
-    const auto* stop = heard<control::Stop>(name);
+    const auto* stop = received<control::Stop>(name);
     if (stop == nullptr || stop->round != round_of(name)) return;
     if (stopped_[name] == stop->round) return;
     stopped_[name] = stop->round;
     control::Stopped stopped{round_of(name), player(name).facts.reserved_port};
     stopped.node_check = checks_[name];
-    says(name, stopped);
+    sends(name, stopped);
   }
   std::string placed() {
     if (job().has_job_result()) {
@@ -117,7 +117,7 @@ class DecisionScene : public JobTest {
     }
     if (job().restart_delay() > Duration{}) return "delay";
     if (phase() != Phase::Running) return "wait";
-    if (job().round() == RoundNumber(1)) return "go on";
+    if (job().round() == RoundNumber(1)) return "continue";
     std::set<std::string> members;
     for (const char* name : {"a", "b", "c"}) {
       if (players.contains(name) && is_member(name)) members.insert(name);
@@ -188,10 +188,10 @@ std::vector<DecisionRow> decided_failures() {
          s.raises(kDecisionError), s.fails("a", DecisionScene::ended(1, kDecisionError));
        }},
       {"a worker fails within 10 s of its start", "", "restart", "restart", kDecisionNothing,
-       [](DecisionScene& s) { s.says_failed("b"); }},
+       [](DecisionScene& s) { s.sends_failed("b"); }},
       {"the same", "--startup-failures=1", "stop", "restart",
        [](DecisionScene& s) { s.job_spec.startup_failures = 1; },
-       [](DecisionScene& s) { s.says_failed("b"); }},
+       [](DecisionScene& s) { s.sends_failed("b"); }},
       {"a module cannot be imported", "", "restart", "restart", kDecisionNothing,
        [](DecisionScene& s) { s.raises("ModuleNotFoundError: No module named 'x'"); }},
       {"the same", "--on-repeat=stop", "stop", "restart", kDecisionStops,
@@ -217,7 +217,7 @@ std::vector<DecisionRow> decided_failures() {
       {"the same", "--max-hangs=0", "stop", "-", [](DecisionScene& s) { s.job_spec.max_hangs = 0; },
        [](DecisionScene& s) { s.hangs("b"); }},
       {"all workers end with exit code 0", "", "success", "-", kDecisionNothing,
-       [](DecisionScene& s) { s.says_done("a"), s.says_done("b"); }},
+       [](DecisionScene& s) { s.sends_done("a"), s.sends_done("b"); }},
   };
 }
 
@@ -279,7 +279,8 @@ std::vector<DecisionRow> decided_losses() {
       {"the same", "a spare", "replace", "-", kDecisionSpare, goes_silent},
       {"the same", "--max-node-losses=0, --nnodes=1:2", "stop", "-",
        [](DecisionScene& s) { s.losses(0), s.elastic(); }, goes_silent},
-      {"a connection breaks, and comes back within the lease", "", "go on", "-", kDecisionNothing,
+      {"a connection breaks, and is restored within the lease", "", "continue", "-",
+       kDecisionNothing,
        [](DecisionScene& s) {
          s.is_cut_off("b");
          s.passes(limits::kNodeLease / 2);
@@ -289,9 +290,9 @@ std::vector<DecisionRow> decided_losses() {
       {"the same", "--nnodes=1:2", "shrink", "-", kDecisionElastic, is_unusable},
       {"the same", "a spare", "replace", "-", kDecisionSpare, is_unusable},
       {"a node stops its workers at the end of its worker lease", "", "restart", "-",
-       kDecisionNothing, [](DecisionScene& s) { s.says_stopped("b"); }},
+       kDecisionNothing, [](DecisionScene& s) { s.sends_stopped("b"); }},
       {"the same", "--max-node-losses=1", "restart", "node loss",
-       [](DecisionScene& s) { s.losses(1); }, [](DecisionScene& s) { s.says_stopped("b"); }},
+       [](DecisionScene& s) { s.losses(1); }, [](DecisionScene& s) { s.sends_stopped("b"); }},
       {"a fetched snapshot is damaged", "--snapshot-dir", "restart", "-",
        [](DecisionScene& s) {
          s.has("a", {30, 20}), s.has("b", {20});
@@ -300,14 +301,14 @@ std::vector<DecisionRow> decided_losses() {
          control::Failed failed{s.round_of("b"), {}, false};
          failed.why = "model.pt has another checksum there";
          failed.damaged_snapshot = DecisionScene::snapshots({30})[0].id;
-         s.says("b", failed);
+         s.sends("b", failed);
        }},
   };
 }
 
 std::vector<DecisionRow> decided_requests() {
   const auto leaves = [](DecisionScene& s) {
-    s.drains("b"), s.leaves_saved("b"), s.says_saved("a");
+    s.drains("b"), s.leaves_saved("b"), s.sends_saved("a");
   };
   return {
       {"a node is drained (preemption, SIGTERM)", "", "stop, resumable", "-", kDecisionNothing,

@@ -31,22 +31,22 @@ TEST_F(ElectionTest, R18_RoundsAFractionalLeaseUp) {
 
 TEST_F(ElectionTest, R18_TheTermIsTheCreateRevisionOfTheKey) {
   wins();
-  ASSERT_TRUE(told<Elected>());
-  EXPECT_EQ(told<Elected>()->term, Term(7));
-  EXPECT_FALSE(told<Elected>()->facts);
+  ASSERT_TRUE(effect<Elected>());
+  EXPECT_EQ(effect<Elected>()->term, Term(7));
+  EXPECT_FALSE(effect<Elected>()->facts);
   EXPECT_TRUE(core.is_leading());
 }
 
 TEST_F(ElectionTest, R18_TheWinnerReadsTheJobState) {
   wins(facts_of(5, 3));
-  ASSERT_TRUE(told<Elected>()->facts);
-  EXPECT_EQ(told<Elected>()->facts->round, RoundNumber(3));
-  EXPECT_EQ(told<Elected>()->term, Term(7));
+  ASSERT_TRUE(effect<Elected>()->facts);
+  EXPECT_EQ(effect<Elected>()->facts->round, RoundNumber(3));
+  EXPECT_EQ(effect<Elected>()->term, Term(7));
 }
 
 TEST_F(ElectionTest, R18_TermsGrowThoughEtcdWasReset) {
   wins(facts_of(50, 3));
-  EXPECT_EQ(told<Elected>()->term, Term(51));
+  EXPECT_EQ(effect<Elected>()->term, Term(51));
 }
 
 TEST_F(ElectionTest, R18_TheLaterCandidateFollows) {
@@ -54,9 +54,9 @@ TEST_F(ElectionTest, R18_TheLaterCandidateFollows) {
   respond(ReadResult{true, 3, {}, {}});
   respond(Granted{99, 5});
   respond(ReadResult{false, 6, key(control::encode_leader(place_of(2)), 6, 55), {}});
-  ASSERT_TRUE(told<FollowLeader>());
-  EXPECT_EQ(told<FollowLeader>()->leader, place_of(2));
-  EXPECT_EQ(told<FollowLeader>()->term, Term(6));
+  ASSERT_TRUE(effect<FollowLeader>());
+  EXPECT_EQ(effect<FollowLeader>()->leader, place_of(2));
+  EXPECT_EQ(effect<FollowLeader>()->term, Term(6));
   EXPECT_FALSE(core.is_leading());
 }
 
@@ -70,9 +70,9 @@ TEST_F(ElectionTest, R18_AReadFindsTheCampaignWhoseAnswerWasLost) {
   passes(limits::kLeaderPollInterval);
   ASSERT_TRUE(asked<Read>());
   respond(ReadResult{true, 8, key(control::encode_leader(place_of(1)), 4, 99), {}});
-  ASSERT_TRUE(told<Elected>());
-  EXPECT_EQ(told<Elected>()->term, Term(4));
-  EXPECT_EQ(told<Elected>()->until, sent + worker_lease_of(kL))
+  ASSERT_TRUE(effect<Elected>());
+  EXPECT_EQ(effect<Elected>()->term, Term(4));
+  EXPECT_EQ(effect<Elected>()->until, sent + worker_lease_of(kL))
       << "counted from the lease's request";
 }
 
@@ -90,8 +90,8 @@ TEST_F(ElectionTest, R18_RepeatsALostCampaignUnderTheSameLease) {
 TEST_F(ElectionTest, R18_LetsItsKeyUnderAnotherLeaseExpire) {
   starts();
   respond(ReadResult{true, 3, key(control::encode_leader(place_of(1)), 2, 11), {}});
-  EXPECT_FALSE(told<FollowLeader>());
-  EXPECT_FALSE(told<Elected>());
+  EXPECT_FALSE(effect<FollowLeader>());
+  EXPECT_FALSE(effect<Elected>());
   passes(limits::kLeaderPollInterval);
   EXPECT_EQ(times<SendRequest>(), 2);
 }
@@ -101,7 +101,7 @@ TEST_F(ElectionTest, R18_RejectsAShorterLeaseThanRequested) {
   respond(ReadResult{true, 3, {}, {}});
   respond(Granted{99, 4});
   EXPECT_FALSE(asked<Campaign>());
-  EXPECT_TRUE(told<Trouble>());
+  EXPECT_TRUE(effect<Trouble>());
 }
 
 TEST_F(ElectionTest, R18_DoesNotLeadWithUnreadableJobState) {
@@ -109,16 +109,16 @@ TEST_F(ElectionTest, R18_DoesNotLeadWithUnreadableJobState) {
   respond(ReadResult{true, 3, {}, {}});
   respond(Granted{99, 5});
   respond(ReadResult{true, 7, {}, key("garbage", 4)});
-  EXPECT_FALSE(told<Elected>());
-  ASSERT_TRUE(told<Trouble>());
-  EXPECT_NE(told<Trouble>()->text.find("cpprun/job/job_state"), std::string::npos);
+  EXPECT_FALSE(effect<Elected>());
+  ASSERT_TRUE(effect<Trouble>());
+  EXPECT_NE(effect<Trouble>()->text.find("cpprun/job/job_state"), std::string::npos);
 }
 
 TEST_F(ElectionTest, R18_DoesNotFollowAnUnreadableLeader) {
   starts();
   respond(ReadResult{true, 3, key("garbage", 2, 11), {}});
-  EXPECT_FALSE(told<FollowLeader>());
-  EXPECT_TRUE(told<Trouble>());
+  EXPECT_FALSE(effect<FollowLeader>());
+  EXPECT_TRUE(effect<Trouble>());
 }
 
 TEST_F(ElectionTest, R18_DoesNotCampaignWhileLeaving) {
@@ -148,7 +148,7 @@ TEST_F(ElectionTest, R18_ReportsEachLeaderOnce) {
   }
   EXPECT_EQ(times<FollowLeader>(), 1);
   respond(ReadResult{true, 9, key(control::encode_leader(place_of(3)), 9, 56), {}});
-  EXPECT_EQ(told<FollowLeader>()->leader, place_of(3));
+  EXPECT_EQ(effect<FollowLeader>()->leader, place_of(3));
 }
 
 TEST_F(ElectionTest, R18_IgnoresAnAnswerToAnOlderRequest) {
@@ -157,7 +157,7 @@ TEST_F(ElectionTest, R18_IgnoresAnAnswerToAnOlderRequest) {
   respond(Failed{"no answer in time"});
   passes(limits::kLeaderPollInterval);
   respond_to(first, ReadResult{true, 6, key(control::encode_leader(place_of(2)), 6, 55), {}});
-  EXPECT_FALSE(told<FollowLeader>());
+  EXPECT_FALSE(effect<FollowLeader>());
 }
 
 }  // namespace

@@ -37,12 +37,12 @@ TEST(FaultQuota, RejectsNumbersOutsideThePlan) {
 class JobFaultPermits : public test::JobTest {
  protected:
   // The faults that it learned since the last call.
-  std::vector<control::FaultPermit> told(const std::string& name) {
+  std::vector<control::FaultPermit> new_permits(const std::string& name) {
     std::vector<control::FaultPermit> all;
-    for (const control::CoordinatorMessage& message : player(name).heard) {
+    for (const control::CoordinatorMessage& message : player(name).received) {
       if (const auto* permit = std::get_if<control::FaultPermit>(&message)) all.push_back(*permit);
     }
-    player(name).heard.clear();
+    player(name).received.clear();
     return all;
   }
 };
@@ -50,11 +50,11 @@ class JobFaultPermits : public test::JobTest {
 TEST_F(JobFaultPermits, OneOfTwoRequestsIsGrantedAndBothAgentsLearnIt) {
   nodes(2, 2);
   a_and_b_run();
-  told("a");
-  told("b");
-  says("a", control::FaultPermitRequest{0, 1, "rank 1", 7, 2});
-  says("b", control::FaultPermitRequest{0, 1, "rank 3", 7, 2});
-  const auto a = told("a"), b = told("b");
+  new_permits("a");
+  new_permits("b");
+  sends("a", control::FaultPermitRequest{0, 1, "rank 1", 7, 2});
+  sends("b", control::FaultPermitRequest{0, 1, "rank 3", 7, 2});
+  const auto a = new_permits("a"), b = new_permits("b");
   ASSERT_EQ(a.size(), 1U);
   EXPECT_TRUE(a[0].is_permitted && a[0].is_answer);
   EXPECT_EQ(a[0].where, "rank 1");
@@ -72,12 +72,12 @@ TEST_F(JobFaultPermits, TheOtherAgentsLearnOfAFaultBeforeItHappens) {
     const SessionId asking = *player(asker).session;
     Effects effects;
     core.on_message(now, asking, control::FaultPermitRequest{fault++, 1, "", -1, -1}, effects);
-    std::vector<SessionId> told;
+    std::vector<SessionId> sent_to;
     for (const Effect& effect : effects) {
-      if (const auto* sent = std::get_if<Send>(&effect)) told.push_back(sent->session);
+      if (const auto* sent = std::get_if<Send>(&effect)) sent_to.push_back(sent->session);
     }
-    ASSERT_EQ(told.size(), 2U);
-    EXPECT_TRUE(told.back() == asking) << asker;
+    ASSERT_EQ(sent_to.size(), 2U);
+    EXPECT_TRUE(sent_to.back() == asking) << asker;
   }
 }
 
@@ -85,10 +85,10 @@ TEST_F(JobFaultPermits, ARegisteringAgentReportsKnownFaults) {
   nodes(1, 1);
   player("a").facts.fault_counts = {0, 1};
   join("a");
-  told("a");
-  says("a", control::FaultPermitRequest{1, 1, "", -1, -1});
-  says("a", control::FaultPermitRequest{0, 1, "", -1, -1});
-  const auto a = told("a");
+  new_permits("a");
+  sends("a", control::FaultPermitRequest{1, 1, "", -1, -1});
+  sends("a", control::FaultPermitRequest{0, 1, "", -1, -1});
+  const auto a = new_permits("a");
   ASSERT_EQ(a.size(), 2U);
   EXPECT_FALSE(a[0].is_permitted);
   EXPECT_TRUE(a[1].is_permitted);

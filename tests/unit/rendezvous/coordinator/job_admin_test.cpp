@@ -15,7 +15,7 @@ class AdminCommandsTest : public JobTest {
   // `name` sends the command; returns the answer to `name`.
   void orders(const std::string& name, control::AdminCommand order) {
     order.id = ++ids_;
-    says(name, order);
+    sends(name, order);
   }
   void orders_restart(const std::string& name) { orders(name, {}); }
   void orders_stop(const std::string& name, bool is_resumable) {
@@ -28,7 +28,7 @@ class AdminCommandsTest : public JobTest {
     orders(name, {0, AdminCommandKind::Scale, false, "", nodes});
   }
   void expect_answer(const std::string& name, bool is_done, const std::string& words) {
-    const auto* answer = heard<control::AdminReply>(name);
+    const auto* answer = received<control::AdminReply>(name);
     ASSERT_TRUE(answer) << name;
     EXPECT_EQ(answer->id, ids_);
     EXPECT_EQ(answer->is_done, is_done) << answer->text;
@@ -38,7 +38,7 @@ class AdminCommandsTest : public JobTest {
     nodes(1, 3);
     join("c");
     a_and_b_run();
-    says_started("c");
+    sends_started("c");
   }
 
  private:
@@ -51,15 +51,15 @@ TEST_F(AdminCommandsTest, ARestartUsesNoBudgetAndIsCounted) {
   orders_restart("b");
   expect_answer("b", true, "2 nodes are restarted");
   expect_stop("a", StopCause::Operator);
-  EXPECT_NE(heard<control::Stop>("a")->why.find("an operator on b"), std::string::npos);
-  says_failed("a", 1);  // its peers left sooner
-  all({"a", "b"}, &JobTest::says_saved);
+  EXPECT_NE(received<control::Stop>("a")->why.find("an operator on b"), std::string::npos);
+  sends_failed("a", 1);  // its peers left sooner
+  all({"a", "b"}, &JobTest::sends_saved);
   expect_assignment("a", 2, 0, 4);
   EXPECT_EQ(assignment("a").restart_count, 0);
   EXPECT_EQ(assignment("b").admin_restarts, 1);
   EXPECT_NE(status_json(core).find("\"admin_restarts\": 1"), std::string::npos);
-  says_failed("a", 1);
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends_failed("a", 1);
+  all({"a", "b"}, &JobTest::sends_stopped);
   expect_decided("a", false);
 }
 
@@ -69,16 +69,16 @@ TEST_F(AdminCommandsTest, ARestartNeedsARound) {
   expect_answer("a", false, "1 of at least 2 nodes joined: a; 1 missing");
   join("b");
   orders_restart("b");
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_stopped);
   EXPECT_EQ(round_of("a"), RoundNumber(2));
-  all({"a", "b"}, &JobTest::says_done);
+  all({"a", "b"}, &JobTest::sends_done);
   orders_restart("a");
   expect_answer("a", false, "the job is over");
 }
 
 TEST_F(AdminCommandsTest, ARestartWhileTheRoundStops) {
   a_and_b_run();
-  says_failed("a");
+  sends_failed("a");
   orders_restart("b");
   expect_answer("b", false, "the last round is stopping");
   EXPECT_EQ(job().admin_restarts(), 0);
@@ -87,10 +87,10 @@ TEST_F(AdminCommandsTest, ARestartWhileTheRoundStops) {
 TEST_F(AdminCommandsTest, ARestartWaitsForALostNodesLease) {
   a_and_b_run();
   orders_restart("a");
-  says_saved("a");
+  sends_saved("a");
   dies("b");
   passes(limits::kDeathGrace);
-  EXPECT_EQ(heard<control::JobResult>("a"), nullptr);
+  EXPECT_EQ(received<control::JobResult>("a"), nullptr);
   EXPECT_EQ(phase(), Phase::WaitingForNodes);
   join("c");
   expect_assignment("a", 2, 0, 4);
@@ -101,10 +101,10 @@ TEST_F(AdminCommandsTest, ANodeThatDrainsDuringARestartEndsASavedJob) {
   orders_restart("a");
   drains("b");
   leaves_saved("b");
-  says_saved("a");
+  sends_saved("a");
   expect_decided("a", false);
-  EXPECT_TRUE(heard<control::JobResult>("a")->is_resumable);
-  EXPECT_EQ(heard<control::JobResult>("a")->failure_summary, "b was asked to stop");
+  EXPECT_TRUE(received<control::JobResult>("a")->is_resumable);
+  EXPECT_EQ(received<control::JobResult>("a")->failure_summary, "b was asked to stop");
 }
 
 TEST_F(AdminCommandsTest, AStopReachesAllNodesAndReturningOnes) {
@@ -115,13 +115,13 @@ TEST_F(AdminCommandsTest, AStopReachesAllNodesAndReturningOnes) {
   orders_stop("a", true);
   expect_answer("a", true, "asked 2 nodes to save");
   for (const char* name : {"a", "b"}) {
-    ASSERT_TRUE(heard<control::ShutdownRequest>(name)) << name;
-    EXPECT_TRUE(heard<control::ShutdownRequest>(name)->saves);
+    ASSERT_TRUE(received<control::ShutdownRequest>(name)) << name;
+    EXPECT_TRUE(received<control::ShutdownRequest>(name)->saves);
     drains(name);
     leaves_saved(name);
   }
   returns("c", ReportedPhase::Running, 1);
-  ASSERT_TRUE(heard<control::ShutdownRequest>("c"));
+  ASSERT_TRUE(received<control::ShutdownRequest>("c"));
   EXPECT_EQ(round_of("c"), RoundNumber(1));
   leaves("c");
   EXPECT_TRUE(job().is_over());
@@ -133,7 +133,7 @@ TEST_F(AdminCommandsTest, NoRoundFormsAfterAStop) {
   a_and_b_run();
   is_cut_off("b");
   orders_stop("a", false);
-  EXPECT_FALSE(heard<control::ShutdownRequest>("a")->saves);
+  EXPECT_FALSE(received<control::ShutdownRequest>("a")->saves);
   leaves("a");
   returns("b", ReportedPhase::Stopped, 1);
   EXPECT_EQ(round_of("b"), RoundNumber(1));
@@ -151,10 +151,10 @@ TEST_F(AdminCommandsTest, ADrainNamesItsNode) {
   a_b_and_c_run();
   orders_drain("a", "1");
   expect_answer("a", true, "asked b to save");
-  EXPECT_TRUE(heard<control::ShutdownRequest>("b")->saves);
-  EXPECT_EQ(heard<control::ShutdownRequest>("b")->others_continue, job_spec.min_nodes <= 2);
-  EXPECT_FALSE(heard<control::ShutdownRequest>("a"));
-  EXPECT_EQ(phase(), Phase::Running) << "the node says itself that it drains";
+  EXPECT_TRUE(received<control::ShutdownRequest>("b")->saves);
+  EXPECT_EQ(received<control::ShutdownRequest>("b")->others_continue, job_spec.min_nodes <= 2);
+  EXPECT_FALSE(received<control::ShutdownRequest>("a"));
+  EXPECT_EQ(phase(), Phase::Running) << "the node itself reports that it drains";
   drains("b");
   orders_drain("a", "b");
   expect_answer("a", false, "b is leaving already");
@@ -179,11 +179,12 @@ TEST_F(AdminCommandsTest, ScalingDownRemovesTheLastNodes) {
   orders_scale("c", 2);
   expect_answer("c", true, "become spares");
   expect_stop("a", StopCause::Scale);
-  all({"a", "b", "c"}, &JobTest::says_saved);
+  all({"a", "b", "c"}, &JobTest::sends_saved);
   expect_assignment("a", 2, 0, 4);
   EXPECT_EQ(round_of("c"), RoundNumber(1));
-  EXPECT_TRUE(heard<control::Wait>("c")->is_spare);
-  EXPECT_NE(heard<control::Wait>("c")->why.find("as many as an operator wants"), std::string::npos);
+  EXPECT_TRUE(received<control::Wait>("c")->is_spare);
+  EXPECT_NE(received<control::Wait>("c")->why.find("as many as an operator wants"),
+            std::string::npos);
   passes(2 * limits::kScaleUpInterval);
   EXPECT_EQ(phase(), Phase::Running) << "a spare is no growth";
   EXPECT_EQ(round_of("a"), RoundNumber(2));
@@ -193,22 +194,22 @@ TEST_F(AdminCommandsTest, ScalingDownRemovesTheLastNodes) {
 TEST_F(AdminCommandsTest, ASpareReplacesALostNode) {
   a_b_and_c_run();
   orders_scale("a", 2);
-  all({"a", "b", "c"}, &JobTest::says_saved);
-  all({"a", "b"}, &JobTest::says_started);
+  all({"a", "b", "c"}, &JobTest::sends_saved);
+  all({"a", "b"}, &JobTest::sends_started);
   leaves("b");
-  says_stopped("a");
+  sends_stopped("a");
   expect_assignment("c", 3, 1, 4);
 }
 
 TEST_F(AdminCommandsTest, ScalingUpUsesSparesImmediately) {
   a_b_and_c_run();
   orders_scale("a", 1);
-  all({"a", "b", "c"}, &JobTest::says_saved);
-  says_started("a");
+  all({"a", "b", "c"}, &JobTest::sends_saved);
+  sends_started("a");
   orders_scale("a", 3);
   expect_answer("a", true, "grows now");
   expect_stop("a", StopCause::Scale);
-  says_saved("a");
+  sends_saved("a");
   expect_assignment("c", 3, 2, 6);
 }
 
@@ -229,7 +230,7 @@ TEST_F(AdminCommandsTest, RejectsAnImpossibleNodeCount) {
     orders_scale("a", wrong);
     expect_answer("a", false, "is not within --nnodes=1:3");
   }
-  says_done("a");
+  sends_done("a");
   orders_scale("b", 1);
   expect_answer("b", false, "has finished its part");
 }

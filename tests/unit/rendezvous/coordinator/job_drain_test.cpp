@@ -17,7 +17,7 @@ TEST_F(JobTest, Drain_StopsAllTogetherSoThatTheySaveTheSameStep) {
   expect_stop("a", StopCause::Drain);
   EXPECT_EQ(phase(), Phase::Stopping);
   EXPECT_NE(status_json(core).find("\"draining\""), std::string::npos);
-  says_saved("a");
+  sends_saved("a");
   expect_assignment("a", 1, 0, 4);
   leaves_saved("b");
   expect_assignment("a", 2, 0, 2);
@@ -29,7 +29,7 @@ TEST_F(JobTest, Drain_TheOthersContinueWhetherTheySavedOrNot) {
   a_and_b_run();
   drains("b");
   leaves("b");
-  says_stopped("a");
+  sends_stopped("a");
   expect_assignment("a", 2, 0, 2);
 }
 
@@ -38,7 +38,7 @@ TEST_F(JobTest, Drain_ASpareTakesThePlace) {
   join("c");
   drains("b");
   leaves_saved("b");
-  says_saved("a");
+  sends_saved("a");
   expect_assignment("a", 2, 0, 4);
   expect_assignment("c", 2, 1, 4);
 }
@@ -47,20 +47,20 @@ TEST_F(JobTest, Drain_TooFewNodesRemainAndEverythingIsSaved) {
   a_and_b_run();
   drains("b");
   leaves_saved("b");
-  says_saved("a");
+  sends_saved("a");
   expect_decided("a", false);
-  EXPECT_TRUE(heard<control::JobResult>("a")->is_resumable);
-  EXPECT_EQ(heard<control::JobResult>("a")->failure_summary, "b was asked to stop");
+  EXPECT_TRUE(received<control::JobResult>("a")->is_resumable);
+  EXPECT_EQ(received<control::JobResult>("a")->failure_summary, "b was asked to stop");
   acks("a");
-  EXPECT_NE(heard<control::Bye>("a"), nullptr);
+  EXPECT_NE(received<control::Bye>("a"), nullptr);
 }
 
 TEST_F(JobTest, Drain_TooFewNodesRemainAndSomethingIsNotSaved) {
   a_and_b_run();
   drains("b");
   leaves("b");
-  says_saved("a");
-  EXPECT_EQ(heard<control::JobResult>("a"), nullptr) << "it waits for another node, as ever";
+  sends_saved("a");
+  EXPECT_EQ(received<control::JobResult>("a"), nullptr) << "it waits for another node, as ever";
   EXPECT_EQ(phase(), Phase::WaitingForNodes);
   join("c");
   expect_assignment("a", 2, 0, 4);
@@ -69,10 +69,10 @@ TEST_F(JobTest, Drain_TooFewNodesRemainAndSomethingIsNotSaved) {
 TEST_F(JobTest, Drain_ANodeThatDiesMeanwhileHasNotSaved) {
   a_and_b_run();
   drains("b");
-  says_saved("a");
+  sends_saved("a");
   dies("b");
   passes(limits::kDeathGrace);
-  EXPECT_EQ(heard<control::JobResult>("a"), nullptr);
+  EXPECT_EQ(received<control::JobResult>("a"), nullptr);
   EXPECT_EQ(phase(), Phase::WaitingForNodes);
 }
 
@@ -90,8 +90,8 @@ TEST_F(JobTest, Drain_ADrainedNodeJoinsNoLaterRound) {
   nodes(1, 2);
   a_and_b_run();
   drains("b");
-  says_saved("a");
-  says("b", control::Stopped{RoundNumber(1), 1, {}, true});
+  sends_saved("a");
+  sends("b", control::Stopped{RoundNumber(1), 1, {}, true});
   expect_assignment("a", 2, 0, 2);
 }
 
@@ -101,9 +101,10 @@ TEST_F(JobTest, Drain_OfTheHostEndsTheJobForAll) {
   a_and_b_run();
   drains("a");
   leaves_saved("a");
-  says_saved("b");
+  sends_saved("b");
   expect_decided("b", false);
-  EXPECT_TRUE(heard<control::JobResult>("b")->is_resumable) << "no round without its coordinator";
+  EXPECT_TRUE(received<control::JobResult>("b")->is_resumable)
+      << "no round without its coordinator";
 }
 
 TEST_F(JobTest, Drain_OfTheHostAfterAnotherNode) {
@@ -115,9 +116,9 @@ TEST_F(JobTest, Drain_OfTheHostAfterAnotherNode) {
   drains("a");
   leaves_saved("a");
   leaves_saved("b");
-  says_saved("c");
+  sends_saved("c");
   expect_decided("c", false);
-  EXPECT_TRUE(heard<control::JobResult>("c")->is_resumable);
+  EXPECT_TRUE(received<control::JobResult>("c")->is_resumable);
 }
 
 TEST_F(JobTest, Drain_OfTheHostWhoseLeaveIsLost) {
@@ -125,10 +126,10 @@ TEST_F(JobTest, Drain_OfTheHostWhoseLeaveIsLost) {
   player("a").hello.node.incarnation = kEmbedded;
   a_and_b_run();
   drains("a");
-  EXPECT_EQ(heard<control::Stop>("a"), nullptr)
+  EXPECT_EQ(received<control::Stop>("a"), nullptr)
       << "unread input would turn the close after its leave message into a reset";
   is_cut_off("a");
-  says_saved("b");
+  sends_saved("b");
   EXPECT_FALSE(core.may_exit());
   passes(limits::kDeathGrace);
   EXPECT_TRUE(core.may_exit()) << "a has no lease that could end";
@@ -140,17 +141,17 @@ TEST_F(JobTest, Drain_FailuresThatFollowCostNothing) {
   nodes(1, 2);
   a_and_b_run();
   drains("b");
-  says_failed("a", kStoppedResumable);
-  says_failed("a", 1);
+  sends_failed("a", kStoppedResumable);
+  sends_failed("a", 1);
   leaves("b");
-  says_stopped("a");
+  sends_stopped("a");
   expect_assignment("a", 2, 0, 2);
   EXPECT_EQ(job().budget().used(), 0);
 }
 
 TEST_F(JobTest, Drain_TheResumableCodeWithoutARequestIsAFailure) {
   a_and_b_run();
-  says_failed("a", kStoppedResumable);
+  sends_failed("a", kStoppedResumable);
   expect_stop("b", StopCause::Failure);
   EXPECT_EQ(job().budget().used(), 1);
 }
@@ -160,10 +161,10 @@ TEST_F(JobTest, Drain_AFailureInTheNextRoundCounts) {
   a_and_b_run();
   drains("b");
   leaves_saved("b");
-  says_saved("a");
-  says_failed("a");
+  sends_saved("a");
+  sends_failed("a");
   EXPECT_EQ(job().budget().used(), 1);
-  says_saved("a");
+  sends_saved("a");
   expect_assignment("a", 3, 0, 2);
 }
 
@@ -179,10 +180,10 @@ TEST_F(JobTest, Drain_MayArriveWithARegistration) {
 TEST_F(JobTest, Drain_WhileTheRoundStopsForAnotherReason) {
   nodes(1, 2);
   a_and_b_run();
-  says_failed("a");
+  sends_failed("a");
   drains("b");
   leaves("b");
-  says_stopped("a");
+  sends_stopped("a");
   expect_assignment("a", 2, 0, 2);
   EXPECT_EQ(job().budget().used(), 1);
 }

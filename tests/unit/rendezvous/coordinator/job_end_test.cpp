@@ -12,10 +12,10 @@ using control::StopCause;
 
 TEST_F(JobTest, R7_ARoundCostsOneRestartForAnyNumberOfFailures) {
   a_and_b_run();
-  says_failed("a");
-  says_failed("a");
-  says_failed("b");
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends_failed("a");
+  sends_failed("a");
+  sends_failed("b");
+  all({"a", "b"}, &JobTest::sends_stopped);
   EXPECT_EQ(assignment("a").restart_count, 1);
   EXPECT_EQ(assignment("b").restart_count, 1);
   EXPECT_EQ(assignment("b").max_restarts, 3);
@@ -23,10 +23,10 @@ TEST_F(JobTest, R7_ARoundCostsOneRestartForAnyNumberOfFailures) {
 
 TEST_F(JobTest, R7_AnOldFailureCostsNothing) {
   a_and_b_run();
-  says_failed("a");
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends_failed("a");
+  all({"a", "b"}, &JobTest::sends_stopped);
   control::Failed old{RoundNumber(1), {}, false};
-  says("a", old);
+  sends("a", old);
   EXPECT_EQ(phase(), Phase::Running);
   EXPECT_EQ(job().budget().used(), 1);
 }
@@ -36,9 +36,9 @@ TEST_F(JobTest, R7_LossesAndGrowthCostNothing) {
   nodes(1, 4);
   a_and_b_run();
   join("c");
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_stopped);
   dies("c");
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_stopped);
   passes(limits::kDeathGrace);
   expect_assignment("a", 3, 0, 4);
   EXPECT_EQ(assignment("a").restart_count, 0);
@@ -48,8 +48,8 @@ TEST_F(JobTest, R7_AFailureDuringGrowthIsCharged) {
   nodes(1, 4);
   a_and_b_run();
   join("c");
-  says_failed("b");
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends_failed("b");
+  all({"a", "b"}, &JobTest::sends_stopped);
   EXPECT_EQ(assignment("c").restart_count, 1);
 }
 
@@ -58,17 +58,17 @@ TEST_F(JobTest, R7_HangsAreCountedSeparately) {
   a_and_b_run();
   WorkerExit hung;
   hung.hang = "no heartbeat for 9.0 s";
-  says("a", control::Failed{RoundNumber(1), hung, false});
-  says_failed("b", -6);  // its peer has gone: charged already
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends("a", control::Failed{RoundNumber(1), hung, false});
+  sends_failed("b", -6);  // its peer has gone: charged already
+  all({"a", "b"}, &JobTest::sends_stopped);
   EXPECT_EQ(assignment("a").restart_count, 0);
   EXPECT_EQ(assignment("a").hang_restarts, 1);
-  says_failed("b");
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends_failed("b");
+  all({"a", "b"}, &JobTest::sends_stopped);
   EXPECT_EQ(assignment("a").restart_count, 1);
-  says("a", control::Failed{RoundNumber(3), hung, false});
-  all({"a", "b"}, &JobTest::says_stopped);
-  const auto* decided = heard<control::JobResult>("a");
+  sends("a", control::Failed{RoundNumber(3), hung, false});
+  all({"a", "b"}, &JobTest::sends_stopped);
+  const auto* decided = received<control::JobResult>("a");
   ASSERT_TRUE(decided);
   EXPECT_EQ(
       decided->failure_summary,
@@ -78,24 +78,24 @@ TEST_F(JobTest, R7_HangsAreCountedSeparately) {
 TEST_F(JobTest, R7_AnExhaustedBudgetEndsTheJob) {
   job_spec.max_restarts = 1;
   a_and_b_run();
-  says_failed("b");
-  all({"a", "b"}, &JobTest::says_stopped);
-  says_failed("b", -9);
-  says_stopped("b");
+  sends_failed("b");
+  all({"a", "b"}, &JobTest::sends_stopped);
+  sends_failed("b", -9);
+  sends_stopped("b");
   EXPECT_EQ(phase(), Phase::Stopping) << "no node receives the result before all have stopped";
-  says_stopped("a");
+  sends_stopped("a");
   expect_decided("a", false);
   expect_decided("b", false);
-  EXPECT_EQ(heard<control::JobResult>("a")->failure_summary,
+  EXPECT_EQ(received<control::JobResult>("a")->failure_summary,
             "rank 2 (pid 4711, on b) was killed by SIGKILL; restarts used: 1 of 1");
 }
 
 TEST_F(JobTest, R7_AFatalStartFailureIsNotRepeated) {
   a_and_b_run();
-  says_failed("a", 0, true);
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends_failed("a", 0, true);
+  all({"a", "b"}, &JobTest::sends_stopped);
   expect_decided("b", false);
-  EXPECT_EQ(heard<control::JobResult>("b")->failure_summary,
+  EXPECT_EQ(received<control::JobResult>("b")->failure_summary,
             "a worker could not be started on a; restarts used: 0 of 3");
 }
 
@@ -103,9 +103,9 @@ TEST_F(JobTest, R7_AnExhaustedBudgetEndsTheJobThoughTheNodeIsGone) {
   job_spec.max_restarts = 0;
   nodes(1, 2);
   a_and_b_run();
-  says_failed("b");
+  sends_failed("b");
   dies("b");
-  says_stopped("a");
+  sends_stopped("a");
   passes(limits::kDeathGrace);
   expect_decided("a", false);
 }
@@ -114,9 +114,9 @@ TEST_F(JobTest, R7_AnExhaustedBudgetEndsTheJobThoughTheNodeIsGone) {
 
 TEST_F(JobTest, R8_AllDoneIsSuccess) {
   a_and_b_run();
-  says_done("a");
-  EXPECT_EQ(heard<control::JobResult>("a"), nullptr);
-  says_done("b");
+  sends_done("a");
+  EXPECT_EQ(received<control::JobResult>("a"), nullptr);
+  sends_done("b");
   expect_decided("a", true);
   expect_decided("b", true);
 }
@@ -124,23 +124,23 @@ TEST_F(JobTest, R8_AllDoneIsSuccess) {
 TEST_F(JobTest, R8_AnEarlySuccessDoesNotHideAnotherNodesFailure) {
   job_spec.max_restarts = 0;
   a_and_b_run();
-  says_done("a");
-  says_failed("b");
+  sends_done("a");
+  sends_failed("b");
   expect_stop("a", StopCause::Failure);
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_stopped);
   expect_decided("a", false);
   expect_decided("b", false);
 }
 
 TEST_F(JobTest, R8_DoneWorkIsRepeatedWithTheRest) {
   a_and_b_run();
-  says_done("a");
-  says_failed("b");
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends_done("a");
+  sends_failed("b");
+  all({"a", "b"}, &JobTest::sends_stopped);
   expect_assignment("a", 2, 0, 4);
-  says_done("b");
+  sends_done("b");
   EXPECT_EQ(phase(), Phase::Running) << "a's old done counts for nothing";
-  says_done("a");
+  sends_done("a");
   expect_decided("b", true);
 }
 
@@ -149,21 +149,21 @@ TEST_F(JobTest, R8_ANodeLostAfterItsDoneEndsNothing) {
     run_id = politely ? "fin" : "silence";
     join(run_id + " a");
     join(run_id + " b");
-    says_done(run_id + " a");
+    sends_done(run_id + " a");
     ends(run_id + " a", politely ? Ending::Fin : Ending::Reset);
     passes(20s);
     EXPECT_EQ(phase(), Phase::Running);
-    says_done(run_id + " b");
+    sends_done(run_id + " b");
     expect_decided(run_id + " b", true);
   }
 }
 
 TEST_F(JobTest, R8_ADoneThatCrossesAStopIsStopped) {
   a_and_b_run();
-  says_failed("b");
-  says_done("a");
-  EXPECT_EQ(count_of<control::Stop>(player("a").heard), 2);
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends_failed("b");
+  sends_done("a");
+  EXPECT_EQ(count_of<control::Stop>(player("a").received), 2);
+  all({"a", "b"}, &JobTest::sends_stopped);
   expect_assignment("a", 2, 0, 4);
 }
 
@@ -171,30 +171,30 @@ TEST_F(JobTest, R8_ADoneThatCrossesAStopIsStopped) {
 
 TEST_F(JobTest, R9_ByeOnlyWhenAllHaveAcknowledged) {
   a_and_b_run();
-  all({"a", "b"}, &JobTest::says_done);
+  all({"a", "b"}, &JobTest::sends_done);
   acks("a");
-  EXPECT_EQ(heard<control::Bye>("a"), nullptr);
+  EXPECT_EQ(received<control::Bye>("a"), nullptr);
   acks("b");
-  EXPECT_NE(heard<control::Bye>("a"), nullptr);
-  EXPECT_NE(heard<control::Bye>("b"), nullptr);
+  EXPECT_NE(received<control::Bye>("a"), nullptr);
+  EXPECT_NE(received<control::Bye>("b"), nullptr);
 }
 
 TEST_F(JobTest, R9_ARepeatedStoppedAcknowledgesNothing) {
   job_spec.max_restarts = 0;
   a_and_b_run();
-  says_failed("a");
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends_failed("a");
+  all({"a", "b"}, &JobTest::sends_stopped);
   expect_decided("b", false);
-  says_stopped("a");
+  sends_stopped("a");
   acks("b");
-  EXPECT_EQ(heard<control::Bye>("b"), nullptr);
+  EXPECT_EQ(received<control::Bye>("b"), nullptr);
   acks("a");
-  EXPECT_NE(heard<control::Bye>("b"), nullptr);
+  EXPECT_NE(received<control::Bye>("b"), nullptr);
 }
 TEST_F(JobTest, R2_AnAcknowledgementOfNothingStopsNoNode) {
   a_and_b_run();
-  says_failed("a");
-  says_stopped("a");
+  sends_failed("a");
+  sends_stopped("a");
   acks("b");
   EXPECT_EQ(phase(), Phase::Stopping);
   EXPECT_EQ(round_of("a"), RoundNumber(1));
@@ -204,55 +204,55 @@ TEST_F(JobTest, R9_DeadAndLostNodesNeedNotAcknowledge) {
   join("a");
   join("b");
   join("c");
-  for (const char* name : {"a", "b", "c"}) says_done(name);
+  for (const char* name : {"a", "b", "c"}) sends_done(name);
   acks("a");
   dies("b");
   is_cut_off("c");
   passes(limits::kNodeLease);
-  EXPECT_NE(heard<control::Bye>("a"), nullptr);
+  EXPECT_NE(received<control::Bye>("a"), nullptr);
 }
 
 TEST_F(JobTest, R9_AReturningNodeReceivesTheOutcome) {
   a_and_b_run();
-  all({"a", "b"}, &JobTest::says_done);
+  all({"a", "b"}, &JobTest::sends_done);
   is_cut_off("b");
   forget("b");
   acks("a");
-  EXPECT_EQ(heard<control::Bye>("a"), nullptr) << "b may still come back";
+  EXPECT_EQ(received<control::Bye>("a"), nullptr) << "b may still reconnect";
   returns("b", ReportedPhase::Done, 1);
   expect_decided("b", true);
   acks("b");
-  EXPECT_NE(heard<control::Bye>("b"), nullptr);
+  EXPECT_NE(received<control::Bye>("b"), nullptr);
 }
 
 // The next job of this name may have begun on its node already.
 TEST_F(JobTest, R9_ANewNodeAfterTheDecisionIsNotOfThisJob) {
   a_and_b_run();
-  all({"a", "b"}, &JobTest::says_done);
+  all({"a", "b"}, &JobTest::sends_done);
   join("late");
-  EXPECT_TRUE(player("late").heard.empty());
+  EXPECT_TRUE(player("late").received.empty());
   EXPECT_FALSE(player("late").session) << "it is to try again";
   all({"a", "b"}, &JobTest::acks);
   dies("a");
   dies("b");
   join("late");
-  EXPECT_NE(heard<control::Wait>("late"), nullptr);
+  EXPECT_NE(received<control::Wait>("late"), nullptr);
 }
 
 TEST_F(JobTest, Over_TheNameOfTheJobIsFree) {
   a_and_b_run();
-  all({"a", "b"}, &JobTest::says_done);
+  all({"a", "b"}, &JobTest::sends_done);
   all({"a", "b"}, &JobTest::acks);
   dies("a");
   dies("b");
   EXPECT_TRUE(job().is_over());
   EXPECT_TRUE(core.next_deadline().is_never());
   EXPECT_EQ(dropped.back(), run_id);
-  Term before = heard<control::Registered>("a")->term;
+  Term before = received<control::Registered>("a")->term;
   nodes(1, 1);
   join("c");
   expect_assignment("c", 1, 0, 2);
-  EXPECT_GT(heard<control::Registered>("c")->term, before);
+  EXPECT_GT(received<control::Registered>("c")->term, before);
 }
 
 TEST_F(JobTest, R9_ANodeThatWasCutOffAtTheEndReceivesTheOutcomeLater) {
@@ -260,24 +260,24 @@ TEST_F(JobTest, R9_ANodeThatWasCutOffAtTheEndReceivesTheOutcomeLater) {
   is_cut_off("b");
   passes(limits::kNodeLease);
   join("c");
-  says_stopped("a");
-  all({"a", "c"}, &JobTest::says_done);
+  sends_stopped("a");
+  all({"a", "c"}, &JobTest::sends_done);
   all({"a", "c"}, &JobTest::acks);
   dies("a");
   dies("c");
-  player("b").facts.term = heard<control::Registered>("b")->term;
+  player("b").facts.term = received<control::Registered>("b")->term;
   returns("b", ReportedPhase::Stopped, 1);
   expect_decided("b", true);
   acks("b");
-  EXPECT_NE(heard<control::Bye>("b"), nullptr);
+  EXPECT_NE(received<control::Bye>("b"), nullptr);
 }
 
 // ---------------------------------------------------------------- the rounds' stores
 
 TEST_F(JobTest, Stores_AFreshOneForEachRoundBeforeItsAssignments) {
   a_and_b_run();
-  says_failed("a");
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends_failed("a");
+  all({"a", "b"}, &JobTest::sends_stopped);
   ASSERT_EQ(served.size(), 2U);
   EXPECT_EQ(served[0].port, 50001);
   EXPECT_EQ(served[1].port, 50002);
@@ -303,7 +303,7 @@ TEST_F(JobTest, Stores_NoPortEndsTheJobWithAMessage) {
   join("a");
   expect_decided("a", false);
   acks("a");
-  EXPECT_NE(heard<control::Bye>("a"), nullptr);
+  EXPECT_NE(received<control::Bye>("a"), nullptr);
 }
 
 TEST_F(JobTest, Stores_AFailedPortIsRequestedAgainWhenNeeded) {
@@ -312,13 +312,13 @@ TEST_F(JobTest, Stores_AFailedPortIsRequestedAgainWhenNeeded) {
   join("b");
   call([&](Effects& e) { core.on_store_port(now, run_id, 50123, e); });
   call([&](Effects& e) { core.on_store_port(now, run_id, 0, e); });  // the next round's
-  all({"a", "b"}, &JobTest::says_started);
+  all({"a", "b"}, &JobTest::sends_started);
   passes(1h);
   are_ports_given = true;
-  says_failed("a");
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends_failed("a");
+  all({"a", "b"}, &JobTest::sends_stopped);
   EXPECT_EQ(round_of("a"), RoundNumber(2));
-  EXPECT_FALSE(heard<control::JobResult>("a"));
+  EXPECT_FALSE(received<control::JobResult>("a"));
 }
 
 TEST_F(JobTest, Stores_NoPortForTheNextRoundDoesNotDisturbThisOne) {
@@ -330,15 +330,15 @@ TEST_F(JobTest, Stores_NoPortForTheNextRoundDoesNotDisturbThisOne) {
   EXPECT_EQ(phase(), Phase::Running);
   are_ports_given = true;
   are_ports_open = false;
-  says_failed("a");
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends_failed("a");
+  all({"a", "b"}, &JobTest::sends_stopped);
   expect_decided("a", false);
-  EXPECT_NE(heard<control::JobResult>("a")->failure_summary.find("port"), std::string::npos);
+  EXPECT_NE(received<control::JobResult>("a")->failure_summary.find("port"), std::string::npos);
 }
 
 TEST_F(JobTest, Stores_CloseWithTheDecision) {
   a_and_b_run();
-  all({"a", "b"}, &JobTest::says_done);
+  all({"a", "b"}, &JobTest::sends_done);
   ASSERT_EQ(dropped.size(), 1U);
   all({"a", "b"}, &JobTest::acks);
   dies("a");

@@ -18,17 +18,17 @@ class JobExclusionTest : public JobTest {
   // A worker on `bad` fails, and the workers of all these nodes stop.
   void round_fails_on(const std::string& bad, const std::vector<std::string>& members,
                       bool is_fatal = false) {
-    says_failed(bad, 1, is_fatal);
-    for (const std::string& member : members) says_stopped(member);
+    sends_failed(bad, 1, is_fatal);
+    for (const std::string& member : members) sends_stopped(member);
   }
   void orders(const std::string& from, AdminCommandKind kind, const std::string& host) {
     AdminCommand command{++commands_, kind};
     command.node = host;
     command.reason = "ECC errors";
-    says(from, command);
+    sends(from, command);
   }
   void check_of(const std::string& name, CheckState state, const std::string& why = "") {
-    says(name, control::NodeCheck{state, why});
+    sends(name, control::NodeCheck{state, why});
   }
   // A member of round 4 of two nodes, which another coordinator formed and which has stopped.
   // `knows_record`: that "b" is excluded.
@@ -52,7 +52,7 @@ class JobExclusionTest : public JobTest {
     returns(name, control::ReportedPhase::Stopped, 4);
   }
   std::string why_waiting(const std::string& name) {
-    const auto* wait = heard<control::Wait>(name);
+    const auto* wait = received<control::Wait>(name);
     return wait == nullptr ? "" : wait->why;
   }
 
@@ -69,8 +69,8 @@ TEST_F(JobExclusionTest, ASpareTakesThePlaceAndNoRestartIsCharged) {
   EXPECT_EQ(assignment("a").restart_count, 0);
   EXPECT_EQ(job().budget().used(), 0);
   EXPECT_EQ(round_of("b"), RoundNumber(1));
-  ASSERT_TRUE(heard<control::Wait>("b"));
-  EXPECT_TRUE(heard<control::Wait>("b")->is_excluded);
+  ASSERT_TRUE(received<control::Wait>("b"));
+  EXPECT_TRUE(received<control::Wait>("b")->is_excluded);
   EXPECT_TRUE(has_note("host_excluded"));
   EXPECT_NE(status_json(core).find("\"excluded_by\": \"policy\""), std::string::npos);
   EXPECT_NE(status_json(core).find("\"state\": \"excluded\""), std::string::npos);
@@ -83,7 +83,7 @@ TEST_F(JobExclusionTest, FewerFaultsExcludeNobodyAndAreCharged) {
   round_fails_on("b", {"a", "b"});
   expect_assignment("b", 2, 1, 4);
   EXPECT_EQ(assignment("a").restart_count, 1);
-  all({"a", "b"}, &JobTest::says_started);
+  all({"a", "b"}, &JobTest::sends_started);
   round_fails_on("b", {"a", "b"});
   expect_assignment("c", 3, 1, 4);
   EXPECT_EQ(assignment("a").restart_count, 1) << "the second failure excludes the host";
@@ -112,7 +112,7 @@ TEST_F(JobExclusionTest, WithoutASpareTheJobShrinks) {
   expect_assignment("a", 2, 0, 2);
 }
 
-TEST_F(JobExclusionTest, WithoutASpareTheJobWaitsAndSaysSo) {
+TEST_F(JobExclusionTest, WithoutASpareTheJobWaitsAndReportsIt) {
   a_and_b_run();
   round_fails_on("b", {"a", "b"});
   EXPECT_EQ(phase(), Phase::WaitingForNodes);
@@ -148,7 +148,7 @@ TEST_F(JobExclusionTest, AProgramThatCannotStartAnywhereEndsTheJob) {
   round_fails_on("b", {"a", "b"}, true);
   round_fails_on("c", {"a", "c"}, true);
   expect_decided("a", false);
-  EXPECT_NE(heard<control::JobResult>("a")->failure_summary.find("could not be started on c"),
+  EXPECT_NE(received<control::JobResult>("a")->failure_summary.find("could not be started on c"),
             std::string::npos);
 }
 
@@ -164,7 +164,7 @@ TEST_F(JobExclusionTest, ALostNodeCounts) {
   nodes(1, 3);
   a_and_b_run();
   dies("b");
-  says_stopped("a");
+  sends_stopped("a");
   passes(limits::kDeathGrace);
   EXPECT_EQ(job().hosts().find("b")->losses, 1);
   EXPECT_TRUE(job().hosts().is_excluded("b"));
@@ -175,7 +175,7 @@ TEST_F(JobExclusionTest, ANodeThatLeavesInOrderDoesNot) {
   a_and_b_run();
   drains("b");
   leaves_saved("b");
-  says_saved("a");
+  sends_saved("a");
   EXPECT_EQ(job().hosts().find("b"), nullptr);
 }
 
@@ -185,8 +185,8 @@ TEST_F(JobExclusionTest, AnOperatorExcludesARunningNode) {
   join("c");
   orders("a", AdminCommandKind::Exclude, "b");
   expect_stop("a", StopCause::Exclusion);
-  says_saved("a");
-  says_saved("b");
+  sends_saved("a");
+  sends_saved("b");
   expect_assignment("c", 2, 1, 4);
   EXPECT_EQ(assignment("a").restart_count, 0);
   EXPECT_NE(job().hosts().find("b")->reason.find("ECC errors"), std::string::npos);
@@ -196,21 +196,21 @@ TEST_F(JobExclusionTest, AReadmittedNodeGrowsTheJob) {
   nodes(1, 2);
   a_and_b_run();
   orders("a", AdminCommandKind::Exclude, "b");
-  all({"a", "b"}, &JobTest::says_saved);
+  all({"a", "b"}, &JobTest::sends_saved);
   expect_assignment("a", 2, 0, 2);
-  says_started("a");
+  sends_started("a");
   orders("a", AdminCommandKind::Readmit, "b");
   passes(limits::kScaleUpInterval);
-  says_stopped("a");
+  sends_stopped("a");
   expect_assignment("b", 3, 1, 4);
 }
 
 TEST_F(JobExclusionTest, CommandsForUnknownHostsAreRefused) {
   a_and_b_run();
   orders("a", AdminCommandKind::Exclude, "nobody");
-  EXPECT_FALSE(heard<control::AdminReply>("a")->is_done);
+  EXPECT_FALSE(received<control::AdminReply>("a")->is_done);
   orders("a", AdminCommandKind::Readmit, "b");
-  EXPECT_FALSE(heard<control::AdminReply>("a")->is_done);
+  EXPECT_FALSE(received<control::AdminReply>("a")->is_done);
 }
 
 TEST_F(JobExclusionTest, AnExcludedStandbyIsNotWaitedFor) {
@@ -228,14 +228,14 @@ TEST_F(JobExclusionTest, MembersKeepTheRecordsForTheNextCoordinator) {
   a_and_b_run();
   join("c");
   round_fails_on("b", {"a", "b"});
-  ASSERT_TRUE(heard<control::HostRecords>("a"));
-  ASSERT_TRUE(heard<control::HostRecords>("c"));
-  EXPECT_EQ(heard<control::HostRecords>("c")->hosts.front().host, "b");
+  ASSERT_TRUE(received<control::HostRecords>("a"));
+  ASSERT_TRUE(received<control::HostRecords>("c"));
+  EXPECT_EQ(received<control::HostRecords>("c")->hosts.front().host, "b");
   join("d");
-  EXPECT_FALSE(heard<control::HostRecords>("d")) << "it was in no round";
+  EXPECT_FALSE(received<control::HostRecords>("d")) << "it was in no round";
 }
 
-TEST_F(JobExclusionTest, TheNextCoordinatorGoesOnWithThem) {
+TEST_F(JobExclusionTest, TheNextCoordinatorContinuesWithThem) {
   returns_from_another_coordinator("a", 0, true);
   returns_from_another_coordinator("b", 1, true);
   passes(limits::kNodeLease + 1s);
@@ -243,7 +243,7 @@ TEST_F(JobExclusionTest, TheNextCoordinatorGoesOnWithThem) {
   EXPECT_EQ(round_of("b"), RoundNumber());
 }
 
-// The host came back first, to a coordinator that did not know of its exclusion.
+// The host reconnected first, to a coordinator that did not know of its exclusion.
 TEST_F(JobExclusionTest, ARecordThatComesWithTheLastMissingNodeCountsForTheNextRound) {
   returns_from_another_coordinator("b", 1, false);
   passes(limits::kNodeLease + 1s);
@@ -274,21 +274,21 @@ TEST_F(JobExclusionTest, ANodeWhoseCheckFailsIsReplacedByASpare) {
   job_spec.exclude_after = 5;
   a_and_b_run();
   join("c");
-  says_failed("a");
-  says_stopped("a");
+  sends_failed("a");
+  sends_stopped("a");
   control::Stopped stopped{round_of("b"), 40002};
   stopped.node_check = {CheckState::Failed, "GPU 3 has fallen off the bus"};
-  says("b", stopped);
+  sends("b", stopped);
   expect_assignment("c", 2, 1, 4);
   EXPECT_EQ(job().hosts().find("b")->failed_checks, 1);
   EXPECT_NE(why_waiting("b").find("GPU 3"), std::string::npos);
   check_of("b", CheckState::Failed, "GPU 3 has fallen off the bus");
   EXPECT_EQ(job().hosts().find("b")->failed_checks, 1) << "the same finding counts once";
   check_of("b", CheckState::Passed);
-  says_started("a");
+  sends_started("a");
   dies("c");
   passes(limits::kDeathGrace);
-  says_stopped("a");
+  sends_stopped("a");
   expect_assignment("b", 3, 1, 4);
 }
 

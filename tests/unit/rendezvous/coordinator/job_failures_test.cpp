@@ -20,14 +20,14 @@ class Failures : public JobTest {
     return end;
   }
   void fails(const std::string& name, const WorkerExit& end) {
-    says(name, control::Failed{round_of(name), end, false, "", "", clock_of(name)});
+    sends(name, control::Failed{round_of(name), end, false, "", "", clock_of(name)});
   }
   void stops_with(const std::string& name, const WorkerExit& end) {
     control::Stopped stopped{round_of(name), 40'000};
     stopped.failure = end;
-    says(name, stopped);
+    sends(name, stopped);
   }
-  const control::JobResult& decided() { return *heard<control::JobResult>("a"); }
+  const control::JobResult& decided() { return *received<control::JobResult>("a"); }
   void run_without_restarts() {
     job_spec.max_restarts = 0;
     a_and_b_run();
@@ -38,7 +38,7 @@ TEST_F(Failures, TheFirstOnOneClockIsTheRootCauseThoughReportedLast) {
   run_without_restarts();
   fails("b", ended("b", 10ms));
   fails("a", ended("a", 20ms, 7));
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_stopped);
   ASSERT_TRUE(decided().root_cause);
   EXPECT_EQ(decided().root_cause->node, "a");
   EXPECT_EQ(decided().root_cause->end.exit_code, 7);
@@ -51,7 +51,7 @@ TEST_F(Failures, TheFirstIsFoundWhenItsClockIsAhead) {
   run_without_restarts();
   fails("a", ended("a", 10ms));
   fails("b", ended("b", 20ms));
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_stopped);
   EXPECT_EQ(decided().root_cause->node, "b");
 }
 
@@ -61,7 +61,7 @@ TEST_F(Failures, AFailureReportedOnlyWithStoppedIsOrderedByClock) {
   run_without_restarts();
   fails("a", ended("a", 10ms));
   stops_with("b", ended("a", 30ms, 5));
-  says_stopped("a");
+  sends_stopped("a");
   EXPECT_EQ(decided().root_cause->end.exit_code, 5);
 }
 
@@ -69,7 +69,7 @@ TEST_F(Failures, AFailureOnAnUnknownClockYields) {
   run_without_restarts();
   fails("b", ended("b", 10ms, 5));
   stops_with("a", ended("a", 30ms));
-  says_stopped("b");
+  sends_stopped("b");
   EXPECT_EQ(decided().root_cause->end.exit_code, 5);
 }
 
@@ -79,7 +79,7 @@ TEST_F(Failures, ALostPeerErrorYieldsToACause) {
   lost.last_lines = {"RuntimeError: Connection closed by peer"};
   fails("a", lost);
   stops_with("b", ended("b", 1ms, 5));
-  says_stopped("a");
+  sends_stopped("a");
   EXPECT_EQ(decided().root_cause->end.exit_code, 5);
 }
 
@@ -88,9 +88,9 @@ TEST_F(Failures, ALateMessageDoesNotShiftAClock) {
   fails("b", ended("b", 20ms));
   control::Failed late{round_of("b"), ended("b", 15ms)};
   late.sent_at = clock_of("b") - 10s;  // it was in flight for 10 s
-  says("b", late);
+  sends("b", late);
   fails("a", ended("a", 10ms));
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_stopped);
   EXPECT_EQ(decided().root_cause->node, "b");
 }
 
@@ -101,8 +101,8 @@ TEST_F(Failures, OnOneClockArrivalTimesDoNotCount) {
   control::Failed slow{round_of("b"), ended("a", 20ms, 5)};
   slow.sent_at = now - 1min;
   fails("a", ended("a", 10ms));
-  says("b", slow);
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends("b", slow);
+  all({"a", "b"}, &JobTest::sends_stopped);
   EXPECT_EQ(decided().root_cause->node, "b");
 }
 
@@ -114,10 +114,10 @@ TEST_F(Failures, AcceptsTimesOutOfRange) {
     end.ended_at = Instant::from_nanoseconds(ns);
     control::Failed failed{round_of("b"), end};
     failed.sent_at = end.ended_at;
-    says("b", failed);
-    says("a", failed);
+    sends("b", failed);
+    sends("a", failed);
   }
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_stopped);
   EXPECT_TRUE(decided().root_cause);
 }
 
@@ -125,10 +125,10 @@ TEST_F(Failures, IgnoresFailuresOfAnOldRound) {
   job_spec.max_restarts = 1;
   a_and_b_run();
   fails("a", ended("a", 50ms, 3));
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_stopped);
   passes(20s);
   fails("b", ended("b", 0ms, 4));
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_stopped);
   EXPECT_EQ(decided().root_cause->end.exit_code, 4);
 }
 
@@ -137,9 +137,9 @@ TEST_F(Failures, TheSameFailureAtStartupEndsTheJobEarly) {
   job_spec.startup_failures = 3;
   a_and_b_run();
   for (int round = 0; round < 3; ++round) {
-    EXPECT_FALSE(heard<control::JobResult>("a"));
+    EXPECT_FALSE(received<control::JobResult>("a"));
     fails("a", ended("a", 0ms));
-    all({"a", "b"}, &JobTest::says_stopped);
+    all({"a", "b"}, &JobTest::sends_stopped);
   }
   expect_decided("a", false);
   EXPECT_EQ(decided().same_startup_failures, 3);
@@ -154,8 +154,8 @@ TEST_F(Failures, DifferentFailuresDoNotEndTheJobEarly) {
   late.started_at = late.ended_at - 1min;
   for (const WorkerExit& end : {ended("a", 0ms, 1), ended("a", 0ms, 2), late, late, late}) {
     fails("a", end);
-    all({"a", "b"}, &JobTest::says_stopped);
-    EXPECT_FALSE(heard<control::JobResult>("a"));
+    all({"a", "b"}, &JobTest::sends_stopped);
+    EXPECT_FALSE(received<control::JobResult>("a"));
   }
 }
 
@@ -170,7 +170,7 @@ class Repeats : public Failures {
     for (const char* name : {"a", "b"}) {
       control::Stopped stopped{round_of(name), 40'000};
       stopped.step = step;
-      says(name, stopped);
+      sends(name, stopped);
     }
   }
   void run(bool stops) {
@@ -183,7 +183,7 @@ class Repeats : public Failures {
 TEST_F(Repeats, TheSameFailureAtTheSameStepEndsTheJob) {
   run(true);
   fails_at(12);
-  EXPECT_FALSE(heard<control::JobResult>("a"));
+  EXPECT_FALSE(received<control::JobResult>("a"));
   EXPECT_EQ(assignment("b").past_failures.value_or(control::PastFailures()).best_step, 12);
   fails_at(12);
   expect_decided("a", false);
@@ -198,7 +198,7 @@ TEST_F(Repeats, AnotherStepOrAnotherFailureDoesNot) {
   fails_at(12);
   fails_at(13);
   fails_at(13, 4);
-  EXPECT_FALSE(heard<control::JobResult>("a"));
+  EXPECT_FALSE(received<control::JobResult>("a"));
 }
 
 TEST_F(Repeats, ByDefaultTheyAreOnlyCounted) {
@@ -211,7 +211,7 @@ TEST_F(Repeats, ByDefaultTheyAreOnlyCounted) {
   EXPECT_EQ(decided().failure_summary.find("on-repeat"), std::string::npos);
 }
 
-TEST_F(Repeats, AJobWithoutARestartLeftSaysThatARetryIsUseless) {
+TEST_F(Repeats, AJobWithoutARestartLeftReportsThatARetryIsUseless) {
   job_spec.max_restarts = 1;
   job_spec.stops_on_repeat = true;
   a_and_b_run();
@@ -236,8 +236,9 @@ WorkerExit wordy_error(WorkerExit end) {
 
 TEST_F(Failures, ADecidingMessageMayFillAFrame) {
   a_and_b_run();
-  says("b", control::Failed{round_of("b"), wordy(ended("b", 1ms)), true, std::string(15'000, 'y')});
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends("b",
+        control::Failed{round_of("b"), wordy(ended("b", 1ms)), true, std::string(15'000, 'y')});
+  all({"a", "b"}, &JobTest::sends_stopped);
   expect_decided("a", false);
   EXPECT_FALSE(decided().root_cause->why.empty());
 }
@@ -245,7 +246,7 @@ TEST_F(Failures, ADecidingMessageMayFillAFrame) {
 TEST_F(Failures, AnErrorTextMayFillAFrame) {
   run_without_restarts();
   fails("b", wordy_error(ended("b", 1ms)));
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_stopped);
   expect_decided("a", false);
   EXPECT_EQ(decided().root_cause->end.error->message.size(), 16'000U);
 }
@@ -256,7 +257,7 @@ TEST_F(Failures, AStoppedMessageMayFillAFrame) {
   a_and_b_run();
   fails("a", ended("a", 1ms));
   stops_with("b", wordy_error(ended("a", 5ms)));
-  says_stopped("a");
+  sends_stopped("a");
   expect_decided("a", false);
   EXPECT_EQ(decided().root_cause->node, "b");
 }
@@ -265,8 +266,8 @@ TEST_F(Failures, MessagesCannotMoveTheTerminalCursor) {
   a_and_b_run();
   WorkerExit end = ended("b", 1ms);
   end.last_lines = {"\x1b[2Jline"};
-  says("b", control::Failed{round_of("b"), end, true, "gone\x1b[2J"});
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends("b", control::Failed{round_of("b"), end, true, "gone\x1b[2J"});
+  all({"a", "b"}, &JobTest::sends_stopped);
   EXPECT_EQ(decided().root_cause->why, "a worker could not be started on b: gone?[2J");
   EXPECT_EQ(decided().failure_summary.find('\x1b'), std::string::npos);
   EXPECT_EQ(decided().root_cause->end.last_lines.front(), "?[2Jline");
@@ -274,8 +275,8 @@ TEST_F(Failures, MessagesCannotMoveTheTerminalCursor) {
 
 TEST_F(Failures, LeaveReasonsCannotMoveTheTerminalCursor) {
   a_and_b_run();
-  says("b", control::Leave{"bored\x1b[2J\nERROR forged"});
-  EXPECT_EQ(heard<control::Stop>("a")->why, "b left (bored?[2J ERROR forged)");
+  sends("b", control::Leave{"bored\x1b[2J\nERROR forged"});
+  EXPECT_EQ(received<control::Stop>("a")->why, "b left (bored?[2J ERROR forged)");
 }
 
 TEST_F(Failures, RemovesManyEmptyLines) {
@@ -283,7 +284,7 @@ TEST_F(Failures, RemovesManyEmptyLines) {
   WorkerExit end = ended("b", 1ms);
   end.last_lines.resize(60'000);
   fails("b", end);
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_stopped);
   EXPECT_LE(decided().root_cause->end.last_lines.size(), 20U);
 }
 

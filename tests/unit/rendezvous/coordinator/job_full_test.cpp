@@ -13,10 +13,10 @@ class FullJob : public JobTest {
     join(name);
   }
   void expect_spare(const std::string& name) {
-    const auto* wait = heard<control::Wait>(name);
+    const auto* wait = received<control::Wait>(name);
     ASSERT_TRUE(wait) << name;
     EXPECT_TRUE(wait->is_spare) << wait->why;
-    EXPECT_EQ(heard<control::Refused>(name), nullptr) << name;
+    EXPECT_EQ(received<control::Refused>(name), nullptr) << name;
   }
 };
 
@@ -27,13 +27,13 @@ TEST_F(FullJob, RejectsAnAgentWithoutARunIdOnceAllMembersArePresent) {
   expect_spare("c");
   passes(limits::kHeartbeat);
   expect_refused("c", "--rdzv-id");
-  const auto* refused = heard<control::Refused>("c");
+  const auto* refused = received<control::Refused>("c");
   ASSERT_TRUE(refused->occupant);
   EXPECT_EQ(refused->occupant->host, "a");
   EXPECT_EQ(refused->occupant->pid, 4711);
   passes(60s);
   EXPECT_EQ(phase(), Phase::Running);
-  EXPECT_EQ(heard<control::Stop>("a"), nullptr);
+  EXPECT_EQ(received<control::Stop>("a"), nullptr);
 }
 
 TEST_F(FullJob, RejectsImmediatelyWhenTheLocalAgentIsTheWholeJob) {
@@ -42,7 +42,7 @@ TEST_F(FullJob, RejectsImmediatelyWhenTheLocalAgentIsTheWholeJob) {
   join("a");
   comes_without_a_run_id("c");
   expect_refused("c", "--rdzv-id");
-  EXPECT_EQ(heard<control::Wait>("c"), nullptr);
+  EXPECT_EQ(received<control::Wait>("c"), nullptr);
 }
 
 TEST_F(FullJob, AnAgentWithTheRunIdWaitsAsASpare) {
@@ -60,7 +60,7 @@ TEST_F(FullJob, AcceptsAReplacementOfASilentMember) {
   expect_spare("c");
   passes(1s);
   expect_stop("a", control::StopCause::NodeLost);
-  says_stopped("a");
+  sends_stopped("a");
   expect_assignment("c", 2, 1, 4);
 }
 
@@ -69,7 +69,7 @@ TEST_F(FullJob, AcceptsAReplacementOfADisconnectedMember) {
   is_cut_off("b");
   comes_without_a_run_id("c");
   passes(limits::kNodeLease);
-  says_stopped("a");
+  sends_stopped("a");
   expect_assignment("c", 2, 1, 4);
 }
 
@@ -77,7 +77,7 @@ TEST_F(FullJob, AcceptsAReplacementOfADeadMember) {
   a_and_b_run();
   dies("b");
   comes_without_a_run_id("c");
-  says_stopped("a");
+  sends_stopped("a");
   passes(limits::kDeathGrace);
   expect_assignment("c", 2, 1, 4);
 }
@@ -87,7 +87,7 @@ TEST_F(FullJob, AJobThatMayGrowAcceptsTheAgent) {
   a_and_b_run();
   comes_without_a_run_id("c");
   expect_stop("a", control::StopCause::Growth);
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_stopped);
   expect_assignment("c", 2, 2, 6);
 }
 
@@ -95,8 +95,8 @@ TEST_F(FullJob, AFormerMemberStaysAsASpare) {
   nodes(1, 2);
   player("b").facts.has_default_run_id = true;
   a_and_b_run();
-  says("a", control::AdminCommand{1, control::AdminCommandKind::Scale, false, "", 1});
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends("a", control::AdminCommand{1, control::AdminCommandKind::Scale, false, "", 1});
+  all({"a", "b"}, &JobTest::sends_stopped);
   expect_assignment("a", 2, 0, 2);
   passes(60s);
   expect_spare("b");
@@ -104,10 +104,11 @@ TEST_F(FullJob, AFormerMemberStaysAsASpare) {
 
 TEST_F(FullJob, ARoundThatFormsWithoutTheAgentRejectsIt) {
   a_and_b_run();
-  says_failed("a");
+  sends_failed("a");
   comes_without_a_run_id("z");
-  EXPECT_EQ(heard<control::Refused>("z"), nullptr) << "a round is stopping: there may be a place";
-  all({"a", "b"}, &JobTest::says_stopped);
+  EXPECT_EQ(received<control::Refused>("z"), nullptr)
+      << "a round is stopping: there may be a place";
+  all({"a", "b"}, &JobTest::sends_stopped);
   expect_assignment("b", 2, 1, 4);
   passes(limits::kHeartbeat);
   expect_refused("z", "--rdzv-id");
@@ -141,7 +142,7 @@ TEST_F(FullJob, AtADerivedPortTheCoordinatorLeadsOneJobAlone) {
   std::construct_at(&core, std::move(options));
   player("z").hello.run_id = "another job";
   join("z");
-  const auto* refused = heard<control::Refused>("z");
+  const auto* refused = received<control::Refused>("z");
   ASSERT_NE(refused, nullptr);
   EXPECT_TRUE(refused->is_other_job);
   EXPECT_EQ(notes.back().level, LogEvent::Level::Info) << "such agents come all the time";

@@ -27,7 +27,7 @@ class JobLeaderLeaseTest : public JobTest {
       p.facts.assignment.reset();
       if (round_of(of) > RoundNumber()) p.facts.assignment = assignment(of);
       p.facts.term = Term(term - 1);
-      p.heard.clear();
+      p.received.clear();
     }
     CoordinatorOptions options{
         name, Term(term), player(name).hello.node.incarnation, limits::kWaitReminderInterval, {}};
@@ -38,9 +38,9 @@ class JobLeaderLeaseTest : public JobTest {
   }
   void all_run() {
     for (const char* name : {"a", "b", "c"}) join(name);
-    for (const char* name : {"a", "b", "c"}) says_started(name);
+    for (const char* name : {"a", "b", "c"}) sends_started(name);
   }
-  void comes_back(const std::string& name, ReportedPhase reported_phase) {
+  void reconnects(const std::string& name, ReportedPhase reported_phase) {
     Player& p = player(name);
     returns(name, reported_phase, p.facts.assignment ? p.facts.assignment->round.value : 0);
   }
@@ -55,7 +55,7 @@ class JobLeaderLeaseTest : public JobTest {
 TEST_F(JobLeaderLeaseTest, R18_ARoundIsPersistedBeforeItsAssignmentsAreSent) {
   for (const char* name : {"a", "b"}) join(name);
   connects("c");
-  says_hello("c");
+  sends_hello("c");
   const SessionId session = *player("c").session;
   Effects effects;
   core.on_message(now, session, over_the_wire(control::AgentMessage(player("c").facts)), effects);
@@ -73,7 +73,7 @@ TEST_F(JobLeaderLeaseTest, R18_ARoundIsPersistedBeforeItsAssignmentsAreSent) {
     const auto* send = std::get_if<Send>(&effect);
     if (send == nullptr || !std::holds_alternative<control::RankAssignment>(send->message))
       continue;
-    EXPECT_TRUE(is_written) << "told before it was written";
+    EXPECT_TRUE(is_written) << "sent before it was written";
     ++assignments;
   }
   EXPECT_EQ(assignments, 3);
@@ -81,9 +81,9 @@ TEST_F(JobLeaderLeaseTest, R18_ARoundIsPersistedBeforeItsAssignmentsAreSent) {
 
 TEST_F(JobLeaderLeaseTest, R18_TheOutcomeIsPersistedBeforeItIsSent) {
   all_run();
-  for (const char* name : {"a", "b"}) says_done(name);
+  for (const char* name : {"a", "b"}) sends_done(name);
   const size_t before = written.size();
-  says_done("c");
+  sends_done("c");
   ASSERT_EQ(written.size(), before + 1);
   ASSERT_TRUE(written.back().decided);
   EXPECT_TRUE(written.back().decided->is_success);
@@ -91,8 +91,8 @@ TEST_F(JobLeaderLeaseTest, R18_TheOutcomeIsPersistedBeforeItIsSent) {
 
 TEST_F(JobLeaderLeaseTest, R18_ChargesArePersistedWithTheNextRound) {
   all_run();
-  says_failed("c");
-  for (const char* name : {"a", "b", "c"}) says_stopped(name);
+  sends_failed("c");
+  for (const char* name : {"a", "b", "c"}) sends_stopped(name);
   EXPECT_EQ(written.back().round, RoundNumber(2));
   EXPECT_EQ(written.back().restart_count, 1);
 }
@@ -111,8 +111,8 @@ TEST_F(JobLeaderLeaseTest, R18_WithoutALeaderLeaseNothingIsPersisted) {
 TEST_F(JobLeaderLeaseTest, R18_NoWorkerLeaseOutlastsTheLeaderLease) {
   all_run();
   const auto worker_lease = [&] {
-    says("b", control::Ping{++player("b").seq});
-    return heard<control::Pong>("b")->worker_lease;
+    sends("b", control::Ping{++player("b").seq});
+    return received<control::Pong>("b")->worker_lease;
   };
   EXPECT_EQ(worker_lease(), worker_lease_of(job_spec.lease));
   core.lead_until(now + 1500ms);
@@ -131,7 +131,7 @@ TEST_F(JobLeaderLeaseTest, R18_NothingIsSentAfterTheLeaderLease) {
 
 TEST_F(JobLeaderLeaseTest, R18_TheLocalAgentHasALeaseToo) {
   all_run();
-  EXPECT_GT(heard<control::Registered>("a")->heartbeat, 0s);
+  EXPECT_GT(received<control::Registered>("a")->heartbeat, 0s);
   player("a").is_silent = true;
   passes(limits::kNodeLease);
   expect_stop("b", StopCause::NodeLost);
@@ -151,12 +151,12 @@ TEST_F(JobLeaderLeaseTest, R18_IsForOneJobOnly) {
   EXPECT_EQ(notes.back().level, LogEvent::Level::Warning);
 }
 
-// ---------------------------------------------------------------- going on
+// ---------------------------------------------------------------- continuing
 
 TEST_F(JobLeaderLeaseTest, R18_ContinuesImmediatelyWhenAllButTheHostReturned) {
   the_host_is_silent();
-  comes_back("b", ReportedPhase::Stopped);
-  comes_back("c", ReportedPhase::Stopped);
+  reconnects("b", ReportedPhase::Stopped);
+  reconnects("c", ReportedPhase::Stopped);
   EXPECT_EQ(phase(), Phase::Recovering);
   passes(limits::kHostLossDelay);
   expect_assignment("c", 2, 1, 4);
@@ -166,13 +166,13 @@ TEST_F(JobLeaderLeaseTest, R18_ContinuesImmediatelyWhenAllButTheHostReturned) {
 
 TEST_F(JobLeaderLeaseTest, R18_ContinuesImmediatelyWhenTheHostReturned) {
   the_host_is_silent();
-  for (const char* name : {"c", "a", "b"}) comes_back(name, ReportedPhase::Stopped);
+  for (const char* name : {"c", "a", "b"}) reconnects(name, ReportedPhase::Stopped);
   expect_assignment("a", 2, 0, 6);
 }
 
 TEST_F(JobLeaderLeaseTest, R18_WaitsASecondForAMissingNode) {
   the_host_is_silent();
-  comes_back("b", ReportedPhase::Stopped);
+  reconnects("b", ReportedPhase::Stopped);
   passes(limits::kHostLossDelay);
   EXPECT_EQ(phase(), Phase::Recovering);
   passes(limits::kLastCall - limits::kHostLossDelay);
@@ -181,23 +181,23 @@ TEST_F(JobLeaderLeaseTest, R18_WaitsASecondForAMissingNode) {
 
 TEST_F(JobLeaderLeaseTest, R18_NeverContinuesWorkersOfTheFormerCoordinator) {
   the_host_is_silent();
-  for (const char* name : {"a", "b", "c"}) comes_back(name, ReportedPhase::Running);
+  for (const char* name : {"a", "b", "c"}) reconnects(name, ReportedPhase::Running);
   expect_stop("c", StopCause::NodeLost);
-  for (const char* name : {"a", "b", "c"}) says(name, control::Stopped{RoundNumber(1), 40001});
+  for (const char* name : {"a", "b", "c"}) sends(name, control::Stopped{RoundNumber(1), 40001});
   expect_assignment("c", 2, 2, 6);
 }
 
 TEST_F(JobLeaderLeaseTest, R18_KeepsTheUsedBudget) {
   all_run();
-  says_failed("c");
-  for (const char* name : {"a", "b", "c"}) says_stopped(name);
+  sends_failed("c");
+  for (const char* name : {"a", "b", "c"}) sends_stopped(name);
   is_elected("b", 8, written.back());
-  for (const char* name : {"a", "b", "c"}) comes_back(name, ReportedPhase::Stopped);
+  for (const char* name : {"a", "b", "c"}) reconnects(name, ReportedPhase::Stopped);
   EXPECT_EQ(assignment("c").round, RoundNumber(3));
   EXPECT_EQ(assignment("c").restart_count, 1);
 }
 
-// Of all who were in the round nobody is left, and still its number is not given again.
+// No node of the round is left, and still its number is not given again.
 TEST_F(JobLeaderLeaseTest, R18_ThePersistedStateIsEnough) {
   all_run();
   is_elected("x", 8, written.back());
@@ -221,69 +221,69 @@ TEST_F(JobLeaderLeaseTest, R18_TheJobOutlivesItsLastNode) {
 TEST_F(JobLeaderLeaseTest, R18_AllWereDone) {
   all_run();
   is_elected("b", 8, written.back());
-  for (const char* name : {"a", "b", "c"}) comes_back(name, ReportedPhase::Done);
+  for (const char* name : {"a", "b", "c"}) reconnects(name, ReportedPhase::Done);
   expect_decided("c", true);
 }
 
 TEST_F(JobLeaderLeaseTest, R18_APersistedOutcomeIsSentToFormerMembers) {
   all_run();
-  for (const char* name : {"a", "b", "c"}) says_done(name);
+  for (const char* name : {"a", "b", "c"}) sends_done(name);
   is_elected("b", 8, written.back());
-  comes_back("b", ReportedPhase::Done);
+  reconnects("b", ReportedPhase::Done);
   expect_decided("b", true);
   acks("b");
-  EXPECT_TRUE(heard<control::Bye>("b"));
+  EXPECT_TRUE(received<control::Bye>("b"));
 }
 
 TEST_F(JobLeaderLeaseTest, R18_ADecidedJobMayStartAgain) {
   all_run();
-  for (const char* name : {"a", "b", "c"}) says_done(name);
+  for (const char* name : {"a", "b", "c"}) sends_done(name);
   is_elected("x", 8, written.back());
   for (const char* name : {"x", "y", "z"}) join(name);
-  EXPECT_FALSE(heard<control::JobResult>("x"));
+  EXPECT_FALSE(received<control::JobResult>("x"));
   EXPECT_EQ(assignment("x").round, RoundNumber(1));
   EXPECT_EQ(assignment("x").restart_count, 0);
 }
 
 TEST_F(JobLeaderLeaseTest, R18_APersistedOutcomeIsSentToFormerMembersInTheNextJobToo) {
   all_run();
-  for (const char* name : {"a", "b", "c"}) says_done(name);
+  for (const char* name : {"a", "b", "c"}) sends_done(name);
   is_elected("x", 8, written.back());
   join("x");
-  comes_back("a", ReportedPhase::Done);
+  reconnects("a", ReportedPhase::Done);
   expect_decided("a", true);
   acks("a");
-  EXPECT_TRUE(heard<control::Bye>("a"));
-  EXPECT_FALSE(heard<control::JobResult>("x")) << "it begins the next job";
+  EXPECT_TRUE(received<control::Bye>("a"));
+  EXPECT_FALSE(received<control::JobResult>("x")) << "it begins the next job";
   for (const char* name : {"y", "z"}) join(name);
   EXPECT_EQ(assignment("x").round, RoundNumber(1));
-  comes_back("b", ReportedPhase::Done);
+  reconnects("b", ReportedPhase::Done);
   expect_decided("b", true);
   acks("b");
-  EXPECT_TRUE(heard<control::Bye>("b")) << "it takes no part in the round that runs";
+  EXPECT_TRUE(received<control::Bye>("b")) << "it takes no part in the round that runs";
 }
 
 TEST_F(JobLeaderLeaseTest, R18_AMemberOfTheJobBeforeTheDecidedOneGetsNoOutcome) {
   all_run();
-  for (const char* name : {"a", "b", "c"}) says_done(name);
+  for (const char* name : {"a", "b", "c"}) sends_done(name);
   is_elected("x", 8, written.back());
   const control::Register before = player("a").facts;
   for (const char* name : {"x", "y", "z"}) join(name);
-  for (const char* name : {"x", "y", "z"}) says_done(name);
+  for (const char* name : {"x", "y", "z"}) sends_done(name);
   const control::PersistedJobState decided = written.back();
   ASSERT_TRUE(decided.decided);
   EXPECT_EQ(decided.first_term, Term(8));
   is_elected("v", 9, decided);
   player("a").facts = before;
-  comes_back("a", ReportedPhase::Done);
+  reconnects("a", ReportedPhase::Done);
   expect_refused("a", "its outcome is not known");
   player("b").facts.term = Term(7);
   player("b").facts.assignment.reset();
   join("b");
-  EXPECT_TRUE(heard<control::Registered>("b")) << "it was in no round, and begins the next job";
+  EXPECT_TRUE(received<control::Registered>("b")) << "it was in no round, and begins the next job";
 }
 
-// The leader was the last of three nodes, and does not come back.
+// The leader was the last of three nodes, and does not return.
 TEST_F(JobLeaderLeaseTest, R18_AnOutcomeThatFewNodesNeedIsReadable) {
   is_elected("c", 7, std::nullopt);
   all_run();
@@ -292,7 +292,7 @@ TEST_F(JobLeaderLeaseTest, R18_AnOutcomeThatFewNodesNeedIsReadable) {
   facts.restart_count = job_spec.max_restarts;
   player("a").facts.charged = control::RestartCharge::Failure;
   is_elected("a", 8, facts);
-  comes_back("a", ReportedPhase::Stopped);
+  reconnects("a", ReportedPhase::Stopped);
   passes(limits::kLastCall);
   expect_decided("a", false);
   EXPECT_EQ(written.back().group_size, 3);
@@ -313,11 +313,11 @@ TEST_F(JobLeaderLeaseTest, R18_ADelayedRoundWithoutFormerMembersWakesNobodyTooEa
   EXPECT_GT(core.next_deadline(), now);
 }
 
-// The key was made anew by hand, say: what the agents bring is all there is (R13).
+// The key was made anew, for example by hand: what the agents bring is all there is (R13).
 TEST_F(JobLeaderLeaseTest, R18_WithoutPersistedStateItRecoversFromReports) {
   all_run();
   is_elected("b", 8, std::nullopt);
-  for (const char* name : {"a", "b"}) comes_back(name, ReportedPhase::Stopped);
+  for (const char* name : {"a", "b"}) reconnects(name, ReportedPhase::Stopped);
   passes(limits::kLastCall * 2);
   EXPECT_EQ(phase(), Phase::Recovering) << "workers of c may live";
   passes(limits::kNodeLease);
@@ -330,8 +330,8 @@ TEST_F(JobLeaderLeaseTest, R18_ADrainingHostLeavesTheJobToTheNextLeader) {
   all_run();
   drains("a");
   EXPECT_FALSE(core.is_idle()) << "workers live";
-  says("a", control::Leave{"asked to stop", false});
-  for (const char* name : {"b", "c"}) says_stopped(name);
+  sends("a", control::Leave{"asked to stop", false});
+  for (const char* name : {"b", "c"}) sends_stopped(name);
   EXPECT_TRUE(core.may_exit());
   EXPECT_TRUE(core.is_idle());
   EXPECT_EQ(round_of("b"), RoundNumber(1)) << "it forms nothing more";

@@ -13,7 +13,7 @@ TEST_F(JobTest, R4_FinIsEvidenceAndTheNextRoundWaitsForTheGrace) {
   a_and_b_run();
   dies("b");
   expect_stop("a", StopCause::NodeLost);
-  says_stopped("a");
+  sends_stopped("a");
   passes(limits::kDeathGrace - 1ms);
   expect_assignment("a", 1, 0, 4);
   passes(1ms);
@@ -28,7 +28,7 @@ TEST_F(JobTest, R4_AResetOnlyStartsASilence) {
   returns("b", ReportedPhase::Running, 1);
   passes(60s);
   EXPECT_EQ(phase(), Phase::Running);
-  EXPECT_EQ(count_of<control::RankAssignment>(player("b").heard), 1);
+  EXPECT_EQ(count_of<control::RankAssignment>(player("b").received), 1);
 }
 
 TEST_F(JobTest, R4_AnOlderConnectionChangesNothing) {
@@ -42,7 +42,7 @@ TEST_F(JobTest, R4_AnOlderConnectionChangesNothing) {
     core.on_message(now, old, control::Done{RoundNumber(1)}, e);
   });
   EXPECT_EQ(phase(), Phase::Running);
-  EXPECT_EQ(heard<control::Stop>("a"), nullptr);
+  EXPECT_EQ(received<control::Stop>("a"), nullptr);
 }
 
 TEST_F(JobTest, R4_ALeaveNeedsNoGrace) {
@@ -50,7 +50,7 @@ TEST_F(JobTest, R4_ALeaveNeedsNoGrace) {
   a_and_b_run();
   leaves("b");
   expect_stop("a", StopCause::NodeLeft);
-  says_stopped("a");
+  sends_stopped("a");
   expect_assignment("a", 2, 0, 2);
 }
 
@@ -59,7 +59,7 @@ TEST_F(JobTest, AnUnusableNodeCostsNoRestart) {
   a_and_b_run();
   is_unusable("b");
   expect_stop("a", StopCause::NodeLeft);
-  says_stopped("a");
+  sends_stopped("a");
   expect_assignment("a", 2, 0, 2);
   EXPECT_EQ(assignment("a").restart_count, 0);
 }
@@ -67,8 +67,8 @@ TEST_F(JobTest, AnUnusableNodeCostsNoRestart) {
 TEST_F(JobTest, AStoppingRoundDoesNotWaitForAnUnusableNode) {
   nodes(1, 2);
   a_and_b_run();
-  says_failed("a");
-  says_stopped("a");
+  sends_failed("a");
+  sends_stopped("a");
   expect_assignment("a", 1, 0, 4);
   is_unusable("b");
   expect_assignment("a", 2, 0, 2);
@@ -80,7 +80,7 @@ TEST_F(JobTest, ASpareReplacesAnUnusableNode) {
   a_and_b_run();
   join("c");
   is_unusable("b");
-  says_stopped("a");
+  sends_stopped("a");
   expect_assignment("a", 2, 0, 4);
   expect_assignment("c", 2, 1, 4);
 }
@@ -89,11 +89,11 @@ TEST_F(JobTest, WithoutASpareAnUnusableNodeEndsTheJob) {
   nodes(2, 2);
   a_and_b_run();
   is_unusable("b");
-  EXPECT_FALSE(heard<control::JobResult>("a")) << "its workers live";
-  says_stopped("a");
-  ASSERT_TRUE(heard<control::JobResult>("a"));
-  EXPECT_FALSE(heard<control::JobResult>("a")->is_success);
-  EXPECT_EQ(heard<control::JobResult>("a")->failure_summary,
+  EXPECT_FALSE(received<control::JobResult>("a")) << "its workers live";
+  sends_stopped("a");
+  ASSERT_TRUE(received<control::JobResult>("a"));
+  EXPECT_FALSE(received<control::JobResult>("a")->is_success);
+  EXPECT_EQ(received<control::JobResult>("a")->failure_summary,
             "b left (it is unusable: SIGKILL did not end rank 1), and 1 of at least 2 nodes "
             "joined: a; 1 missing");
 }
@@ -104,10 +104,10 @@ TEST_F(JobTest, TheJobWaitsForADisconnectedSpareToReplaceAnUnusableNode) {
   join("c");
   is_cut_off("c");
   is_unusable("b");
-  says_stopped("a");
-  EXPECT_FALSE(heard<control::JobResult>("a")) << "it may be back";
+  sends_stopped("a");
+  EXPECT_FALSE(received<control::JobResult>("a")) << "it may be back";
   passes(limits::kNodeLease);
-  EXPECT_TRUE(heard<control::JobResult>("a"));
+  EXPECT_TRUE(received<control::JobResult>("a"));
 }
 
 TEST_F(JobTest, AnUnusableNodeOutsideTheRoundEndsNoJob) {
@@ -116,17 +116,17 @@ TEST_F(JobTest, AnUnusableNodeOutsideTheRoundEndsNoJob) {
   join("c");
   is_unusable("c");
   dies("b");
-  says_stopped("a");
+  sends_stopped("a");
   passes(limits::kDeathGrace);
-  EXPECT_FALSE(heard<control::JobResult>("a"));
+  EXPECT_FALSE(received<control::JobResult>("a"));
 }
 
 TEST_F(JobTest, R4_MessagesAfterALeaveChangeNothing) {
   a_and_b_run();
   leaves("b");
-  says("b", control::Ping{1});
-  says("b", control::Done{RoundNumber(1)});
-  says("b", player("b").facts);
+  sends("b", control::Ping{1});
+  sends("b", control::Done{RoundNumber(1)});
+  sends("b", player("b").facts);
   EXPECT_EQ(phase(), Phase::Stopping);
 }
 
@@ -134,11 +134,11 @@ TEST_F(JobTest, R4_TheRemainingNodesLearnTheReasonToWait) {
   nodes(2, 2);
   a_and_b_run();
   dies("b");
-  says_stopped("a");
+  sends_stopped("a");
   forget("a");
   passes(limits::kDeathGrace);
-  ASSERT_NE(heard<control::Wait>("a"), nullptr);
-  EXPECT_EQ(heard<control::Wait>("a")->why, "1 of at least 2 nodes joined: a; 1 missing");
+  ASSERT_NE(received<control::Wait>("a"), nullptr);
+  EXPECT_EQ(received<control::Wait>("a")->why, "1 of at least 2 nodes joined: a; 1 missing");
 }
 
 TEST_F(JobTest, R5_ASilentNodeIsLostAfterItsLease) {
@@ -149,7 +149,7 @@ TEST_F(JobTest, R5_ASilentNodeIsLostAfterItsLease) {
   passes(limits::kNodeLease + 1s);
   expect_stop("a", StopCause::NodeLost);
   EXPECT_FALSE(player("b").session) << "a half-open connection is reset";
-  says_stopped("a");
+  sends_stopped("a");
   expect_assignment("a", 2, 0, 2);
 }
 
@@ -158,7 +158,7 @@ TEST_F(JobTest, R5_AnyMessageRenewsTheLease) {
   player("b").is_silent = true;
   for (int i = 0; i < 10; ++i) {
     passes(limits::kNodeLease - 1ms);
-    says_started("b");
+    sends_started("b");
   }
   EXPECT_EQ(phase(), Phase::Running);
 }
@@ -178,8 +178,8 @@ TEST_F(JobTest, R6_TheLocalAgentHasNeitherNodeLeaseNorWorkerLease) {
   player("a").hello.node.incarnation = kEmbedded;
   player("a").is_silent = true;
   join("a");
-  EXPECT_EQ(heard<control::Registered>("a")->heartbeat, 0s);
-  says_started("a");
+  EXPECT_EQ(received<control::Registered>("a")->heartbeat, 0s);
+  sends_started("a");
   EXPECT_TRUE(core.next_deadline().is_never());
   passes(3600s);
   EXPECT_EQ(phase(), Phase::Running);
@@ -192,13 +192,13 @@ TEST_F(JobTest, R6_TheWorkerLeaseKeepsInequalityI1ForEveryLease) {
     job_spec.heartbeat = lease / 3;
     std::string name = run_id + " a";
     join(name);
-    says(name, control::Ping{1});
-    double worker_lease = to_seconds(heard<control::Pong>(name)->worker_lease);
+    sends(name, control::Ping{1});
+    double worker_lease = to_seconds(received<control::Pong>(name)->worker_lease);
     double length = to_seconds(lease);
     EXPECT_LT(worker_lease * 1.02 + 0.3, length * 0.98) << run_id;
     EXPECT_LE(worker_lease, length * 0.8 + 1e-6);
     double notice = worker_lease < 2 ? worker_lease / 2 : 1;
-    EXPECT_LE(2 * to_seconds(heard<control::Registered>(name)->heartbeat),
+    EXPECT_LE(2 * to_seconds(received<control::Registered>(name)->heartbeat),
               worker_lease - notice + 1e-6);
   }
 }
@@ -206,9 +206,9 @@ TEST_F(JobTest, R6_TheWorkerLeaseKeepsInequalityI1ForEveryLease) {
 TEST_F(JobTest, R10_ARestartedAgentIsAnotherNode) {
   a_and_b_run();
   join("b2");
-  EXPECT_TRUE(heard<control::Wait>("b2")->is_spare);
+  EXPECT_TRUE(received<control::Wait>("b2")->is_spare);
   dies("b");
-  says_stopped("a");
+  sends_stopped("a");
   passes(limits::kDeathGrace);
   expect_assignment("b2", 2, 1, 4);
 }
@@ -246,7 +246,7 @@ TEST_F(JobTest, Back_StoppedWhileTheRoundRuns) {
   passes(4s);
   returns("b", ReportedPhase::Stopped, 1);  // its worker lease had ended
   expect_stop("a", StopCause::NodeLost);
-  says_stopped("a");
+  sends_stopped("a");
   expect_assignment("b", 2, 1, 4);
   EXPECT_EQ(assignment("b").restart_count, 0);
 }
@@ -254,7 +254,7 @@ TEST_F(JobTest, Back_StoppedWhileTheRoundRuns) {
 TEST_F(JobTest, Back_DoneWhileTheRoundRuns) {
   a_and_b_run();
   is_cut_off("b");
-  says_done("a");
+  sends_done("a");
   EXPECT_EQ(phase(), Phase::Running);
   returns("b", ReportedPhase::Done, 1);
   expect_decided("a", true);
@@ -267,12 +267,12 @@ TEST_F(JobTest, Back_RunningOrDoneWhileTheRoundStops) {
     join(run_id + " a");
     join(run_id + " b");
     is_cut_off(run_id + " b");
-    says_failed(run_id + " a");
-    says_stopped(run_id + " a");
+    sends_failed(run_id + " a");
+    sends_stopped(run_id + " a");
     returns(run_id + " b", reported_phase, 1);
     EXPECT_EQ(phase(), Phase::Stopping);
-    EXPECT_TRUE(heard<control::Stop>(run_id + " b"));
-    says_stopped(run_id + " b");
+    EXPECT_TRUE(received<control::Stop>(run_id + " b"));
+    sends_stopped(run_id + " b");
     expect_assignment(run_id + " b", 2, 1, 4);
   }
 }
@@ -280,8 +280,8 @@ TEST_F(JobTest, Back_RunningOrDoneWhileTheRoundStops) {
 TEST_F(JobTest, Back_StoppedWhileTheRoundStops) {
   a_and_b_run();
   is_cut_off("b");
-  says_failed("a");
-  says_stopped("a");
+  sends_failed("a");
+  sends_stopped("a");
   returns("b", ReportedPhase::Stopped, 1);
   expect_assignment("b", 2, 1, 4);
 }
@@ -291,58 +291,58 @@ TEST_F(JobTest, Back_AfterItWasLost) {
   a_and_b_run();
   is_cut_off("b");
   passes(limits::kNodeLease);
-  says_stopped("a");
+  sends_stopped("a");
   expect_assignment("a", 2, 0, 2);
-  says_started("a");
+  sends_started("a");
   returns("b", ReportedPhase::Running, 1);
-  ASSERT_TRUE(heard<control::Stop>("b"));
-  EXPECT_EQ(heard<control::Stop>("b")->round, RoundNumber(1));
+  ASSERT_TRUE(received<control::Stop>("b"));
+  EXPECT_EQ(received<control::Stop>("b")->round, RoundNumber(1));
   EXPECT_EQ(phase(), Phase::Running) << "it can't join before it has stopped";
-  says("b", control::Stopped{RoundNumber(1), 40002});
+  sends("b", control::Stopped{RoundNumber(1), 40002});
   passes(limits::kScaleUpInterval);
-  says_stopped("a");
+  sends_stopped("a");
   expect_assignment("a", 3, 0, 4);
   expect_assignment("b", 3, 1, 4);
 }
 
 TEST_F(JobTest, Back_LostWhileStoppingAndBackAtOnce) {
   a_and_b_run();
-  says_failed("a");
+  sends_failed("a");
   is_cut_off("b");
   passes(limits::kNodeLease);
   returns("b", ReportedPhase::Running, 1);
   expect_stop("b", StopCause::NodeLost);
-  says_stopped("b");
-  says_stopped("a");
+  sends_stopped("b");
+  sends_stopped("a");
   expect_assignment("b", 2, 1, 4);
 }
 
 TEST_F(JobTest, Back_WithAKnownFailure) {
   a_and_b_run();
-  says_failed("b");
-  says_stopped("b");
+  sends_failed("b");
+  sends_stopped("b");
   control::Failed again{RoundNumber(1), {}, false};
   again.end.exit_code = 1;
   returns("b", ReportedPhase::Running, 1);  // it cannot know that its report arrived
-  says("b", again);
-  says("b", control::Stopped{RoundNumber(1), 40002});
-  says_stopped("a");
+  sends("b", again);
+  sends("b", control::Stopped{RoundNumber(1), 40002});
+  sends_stopped("a");
   expect_assignment("b", 2, 1, 4);
   EXPECT_EQ(assignment("b").restart_count, 1);
 }
 
 TEST_F(JobTest, Back_WithAFailureFromBeforeAMissedAssignment) {
   a_and_b_run();
-  says_failed("b");
-  says_stopped("b");
-  says_stopped("a");
+  sends_failed("b");
+  sends_stopped("b");
+  sends_stopped("a");
   expect_assignment("b", 2, 1, 4);
   is_cut_off("b");  // before it received that assignment
   forget("b");
   control::Failed again{RoundNumber(1), {}, false};
   returns("b", ReportedPhase::Running, 1);
-  says("b", again);
-  says("b", control::Stopped{RoundNumber(1), 40002});
+  sends("b", again);
+  sends("b", control::Stopped{RoundNumber(1), 40002});
   expect_assignment("b", 2, 1, 4);
   EXPECT_EQ(phase(), Phase::Running);
   EXPECT_EQ(job().budget().used(), 1);

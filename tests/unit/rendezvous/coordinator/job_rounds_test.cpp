@@ -28,36 +28,36 @@ TEST_F(JobTest, R1_TheNumberIsGreaterThanAnyThatAMemberKnows) {
 TEST_F(JobTest, R1_AMissedFirstAssignmentIsSentAgain) {
   join("a");
   join("b");
-  control::RankAssignment told = assignment("b");
+  control::RankAssignment assigned = assignment("b");
   is_cut_off("b");
   forget("b");
   passes(1s);
   returns("b", ReportedPhase::Idle, 0);
   expect_assignment("b", 1, 1, 4);
-  EXPECT_EQ(assignment("b").master_port, told.master_port);
-  EXPECT_EQ(heard<control::Stop>("a"), nullptr);
+  EXPECT_EQ(assignment("b").master_port, assigned.master_port);
+  EXPECT_EQ(received<control::Stop>("a"), nullptr);
 }
 
 TEST_F(JobTest, R1_AMissedLaterAssignmentIsSentAgain) {
   a_and_b_run();
-  says_failed("a");
-  says_stopped("a");
-  says_stopped("b");
+  sends_failed("a");
+  sends_stopped("a");
+  sends_stopped("b");
   expect_assignment("b", 2, 1, 4);
   is_cut_off("b");
   forget("a");
   forget("b");
   returns("b", ReportedPhase::Stopped, 1);
   expect_assignment("b", 2, 1, 4);
-  EXPECT_EQ(heard<control::Stop>("a"), nullptr);
+  EXPECT_EQ(received<control::Stop>("a"), nullptr);
 }
 
 TEST_F(JobTest, R1_AMissedAssignmentOfAStoppingRoundDelaysNoNode) {
   join("a");
   join("b");
   is_cut_off("b");  // before it received the assignment
-  says_failed("a");
-  says_stopped("a");
+  sends_failed("a");
+  sends_stopped("a");
   returns("b", ReportedPhase::Idle, 0);
   expect_assignment("a", 2, 0, 4);
   expect_assignment("b", 2, 1, 4);
@@ -65,54 +65,54 @@ TEST_F(JobTest, R1_AMissedAssignmentOfAStoppingRoundDelaysNoNode) {
 
 TEST_F(JobTest, R2_NextRoundWaitsForEveryMember) {
   a_and_b_run();
-  says_failed("a");
-  says_stopped("a");
+  sends_failed("a");
+  sends_stopped("a");
   passes(20s);
   EXPECT_EQ(phase(), Phase::Stopping);
-  says_stopped("b");
+  sends_stopped("b");
   expect_assignment("a", 2, 0, 4);
   expect_assignment("b", 2, 1, 4);
 }
 
 TEST_F(JobTest, R2_ALateStoppedIsNotOfTheNewRound) {
   a_and_b_run();
-  says_failed("a");
+  sends_failed("a");
   control::Stopped late{round_of("a"), 40001};
-  says_stopped("b");
-  says("a", late);
-  says("a", late);  // repeated after the stop that crossed it
-  says_started("a");
-  says_started("b");
-  says_failed("b");
-  says_stopped("b");
+  sends_stopped("b");
+  sends("a", late);
+  sends("a", late);  // repeated after the stop that crossed it
+  sends_started("a");
+  sends_started("b");
+  sends_failed("b");
+  sends_stopped("b");
   EXPECT_EQ(phase(), Phase::Stopping) << "a still has workers of round 2";
-  says_stopped("a");
+  sends_stopped("a");
   expect_assignment("a", 3, 0, 4);
 }
 
 TEST_F(JobTest, R2_ALaterRoundNeedsNoLastCall) {
   nodes(1, 3);
   a_and_b_run();
-  says_failed("a");
-  says_stopped("a");
-  says_stopped("b");
+  sends_failed("a");
+  sends_stopped("a");
+  sends_stopped("b");
   expect_assignment("a", 2, 0, 4);
 }
 
 TEST_F(JobTest, R3_OneStopForAll) {
   a_and_b_run();
-  says_failed("a");
+  sends_failed("a");
   expect_stop("a", StopCause::Failure);
   expect_stop("b", StopCause::Failure);
-  says_failed("b");
-  EXPECT_EQ(count_of<control::Stop>(player("b").heard), 1);
+  sends_failed("b");
+  EXPECT_EQ(count_of<control::Stop>(player("b").received), 1);
 }
 
 TEST_F(JobTest, R3_ANodeThatStoppedItselfStopsTheRound) {
   a_and_b_run();
-  says_stopped("b");  // its worker lease had ended
+  sends_stopped("b");  // its worker lease had ended
   expect_stop("a", StopCause::NodeLost);
-  says_stopped("a");
+  sends_stopped("a");
   expect_assignment("b", 2, 1, 4);
   EXPECT_EQ(assignment("b").restart_count, 0);
 }
@@ -199,14 +199,14 @@ TEST_F(JobTest, BelowMinIsReportedEveryMinute) {
   join("a");
   forget("a");
   passes(59s);
-  EXPECT_EQ(heard<control::Wait>("a"), nullptr);
+  EXPECT_EQ(received<control::Wait>("a"), nullptr);
   passes(1s);
-  ASSERT_NE(heard<control::Wait>("a"), nullptr);
-  EXPECT_TRUE(heard<control::Wait>("a")->is_reminder);
-  EXPECT_FALSE(heard<control::Wait>("a")->is_spare);
-  EXPECT_EQ(heard<control::Wait>("a")->why, "1 of at least 2 nodes joined: a; 1 missing");
+  ASSERT_NE(received<control::Wait>("a"), nullptr);
+  EXPECT_TRUE(received<control::Wait>("a")->is_reminder);
+  EXPECT_FALSE(received<control::Wait>("a")->is_spare);
+  EXPECT_EQ(received<control::Wait>("a")->why, "1 of at least 2 nodes joined: a; 1 missing");
   passes(120s);
-  EXPECT_EQ(count_of<control::Wait>(player("a").heard), 3);
+  EXPECT_EQ(count_of<control::Wait>(player("a").received), 3);
 }
 
 // ---------------------------------------------------------------- growth and spares
@@ -216,16 +216,16 @@ class Growth : public JobTest {
   // A member dies; a and b continue without it.
   void loses(const std::string& name) {
     dies(name);
-    all({"a", "b"}, &Growth::says_stopped);
+    all({"a", "b"}, &Growth::sends_stopped);
     passes(limits::kDeathGrace);
-    all({"a", "b"}, &Growth::says_started);
+    all({"a", "b"}, &Growth::sends_started);
   }
 };
 
 TEST_F(JobTest, TheFirstWaitingNodesAreNamed) {
   nodes(8, 8);
   for (const char* name : {"f", "e", "d", "c", "b", "a"}) join(name);
-  const std::string why = heard<control::Wait>("a")->why;
+  const std::string why = received<control::Wait>("a")->why;
   EXPECT_TRUE(why.starts_with("6 of at least 8 nodes joined: ")) << why;
   EXPECT_TRUE(why.ends_with(" and 2 more; 2 missing")) << why;
 }
@@ -235,8 +235,8 @@ TEST_F(JobTest, Growth_TheFirstNodeIsAddedImmediately) {
   a_and_b_run();
   join("c");
   expect_stop("a", StopCause::Growth);
-  says_stopped("a");
-  says_stopped("b");
+  sends_stopped("a");
+  sends_stopped("b");
   expect_assignment("c", 2, 2, 6);
   EXPECT_EQ(assignment("c").restart_count, 0);
 }
@@ -245,17 +245,18 @@ TEST_F(JobTest, Growth_FurtherNodesAreBundled) {
   nodes(1, 5);
   a_and_b_run();
   join("c");
-  all({"a", "b"}, &JobTest::says_stopped);
-  all({"a", "b", "c"}, &JobTest::says_started);
+  all({"a", "b"}, &JobTest::sends_stopped);
+  all({"a", "b", "c"}, &JobTest::sends_started);
   passes(10s);
   join("d");
   join("e");
-  EXPECT_TRUE(heard<control::Wait>("d")->is_spare) << "the join timeout does not count meanwhile";
+  EXPECT_TRUE(received<control::Wait>("d")->is_spare)
+      << "the join timeout does not count meanwhile";
   passes(19s);
   EXPECT_EQ(phase(), Phase::Running);
   passes(1s);
   EXPECT_EQ(phase(), Phase::Stopping);
-  all({"a", "b", "c"}, &JobTest::says_stopped);
+  all({"a", "b", "c"}, &JobTest::sends_stopped);
   expect_assignment("e", 3, 4, 10);
 }
 
@@ -263,12 +264,12 @@ TEST_F(Growth, AReplacementIsAddedImmediately) {
   nodes(1, 5);
   a_and_b_run();
   join("c");
-  all({"a", "b"}, &JobTest::says_stopped);
-  all({"a", "b", "c"}, &JobTest::says_started);
+  all({"a", "b"}, &JobTest::sends_stopped);
+  all({"a", "b", "c"}, &JobTest::sends_started);
   loses("c");
   join("d");
   EXPECT_EQ(phase(), Phase::Stopping) << "the place of c, 0 s after the last growth";
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_stopped);
   expect_assignment("d", 4, 2, 6);
 }
 
@@ -277,8 +278,8 @@ TEST_F(Growth, ANodeThatComesAndGoesIsDelayed) {
   a_and_b_run();
   for (const char* name : {"c", "d"}) {
     join(name);
-    all({"a", "b"}, &JobTest::says_stopped);
-    all({"a", "b", name}, &JobTest::says_started);
+    all({"a", "b"}, &JobTest::sends_stopped);
+    all({"a", "b", name}, &JobTest::sends_started);
     loses(name);
   }
   join("e");
@@ -292,11 +293,11 @@ TEST_F(Growth, ANodeThatComesAndGoesIsDelayed) {
 TEST_F(JobTest, Growth_NoneOnceANodeIsDone) {
   nodes(1, 3);
   a_and_b_run();
-  says_done("a");
+  sends_done("a");
   join("c");
   passes(120s);
   EXPECT_EQ(phase(), Phase::Running);
-  says_done("b");
+  sends_done("b");
   expect_decided("c", true);
 }
 
@@ -304,7 +305,7 @@ TEST_F(JobTest, Growth_NoneForANodeThatLeftAgain) {
   nodes(1, 5);
   a_and_b_run();
   join("c");
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_stopped);
   join("d");
   leaves("d");
   passes(60s);
@@ -314,11 +315,11 @@ TEST_F(JobTest, Growth_NoneForANodeThatLeftAgain) {
 TEST_F(JobTest, Spare_WaitsAndTakesTheNextFreePlace) {
   a_and_b_run();
   join("c");
-  EXPECT_TRUE(heard<control::Wait>("c")->is_spare);
+  EXPECT_TRUE(received<control::Wait>("c")->is_spare);
   passes(100s);
   EXPECT_EQ(phase(), Phase::Running);
   dies("b");
-  says_stopped("a");
+  sends_stopped("a");
   passes(limits::kDeathGrace);
   expect_assignment("a", 2, 0, 4);
   expect_assignment("c", 2, 1, 4);
@@ -327,12 +328,12 @@ TEST_F(JobTest, Spare_WaitsAndTakesTheNextFreePlace) {
 TEST_F(JobTest, Spare_EndsWithTheJob) {
   a_and_b_run();
   join("c");
-  all({"a", "b"}, &JobTest::says_done);
+  all({"a", "b"}, &JobTest::sends_done);
   expect_decided("c", true);
   all({"a", "b"}, &JobTest::acks);
-  EXPECT_EQ(heard<control::Bye>("a"), nullptr) << "c has not acknowledged";
+  EXPECT_EQ(received<control::Bye>("a"), nullptr) << "c has not acknowledged";
   acks("c");
-  EXPECT_NE(heard<control::Bye>("c"), nullptr);
+  EXPECT_NE(received<control::Bye>("c"), nullptr);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ TEST_F(JobTest, Snapshots_InASharedFolderAreNotFetched) {
   for (const char* name : {"a", "b"}) {
     EXPECT_EQ(resume_of(assignment(name)).snapshot.step, 30);
     EXPECT_EQ(resume_of(assignment(name)).source_address, "");
-    EXPECT_EQ(assignment(name).snapshot_secret, "") << "nobody may fetch";
+    EXPECT_EQ(assignment(name).snapshot_secret, "") << "no node may fetch";
   }
   EXPECT_EQ(secrets, 1) << "the key of the job";
   EXPECT_NE(status_json(core).find("\"step\": 30"), std::string::npos);
@@ -57,13 +57,13 @@ TEST_F(JobTest, Snapshots_OfTheLastRoundCountForTheNext) {
   has("b", {});
   a_and_b_run();
   EXPECT_FALSE(assignment("a").resume);
-  says("a", control::Snapshots{snapshots({10})});
+  sends("a", control::Snapshots{snapshots({10})});
   EXPECT_NE(status_json(core).find("\"step\": 10"), std::string::npos);
-  says_failed("b");
+  sends_failed("b");
   has("a", {20, 10});
   has("b", {20, 10});
-  says_saved("a");
-  says_saved("b");
+  sends_saved("a");
+  sends_saved("b");
   EXPECT_EQ(resume_of(assignment("a")).snapshot.step, 20);
   EXPECT_EQ(resume_of(assignment("b")).snapshot.step, 20);
 }
@@ -76,7 +76,7 @@ TEST_F(JobTest, Snapshots_ANewNodeFetchesFromTheOthers) {
   dies("b");
   passes(limits::kDeathGrace);
   has("a", {20});
-  says_saved("a");
+  sends_saved("a");
   has("c", {});
   join("c");
   EXPECT_EQ(resume_of(assignment("c")).snapshot.step, 20);
@@ -90,12 +90,12 @@ TEST_F(JobTest, Snapshots_AFailedFetchIsAFailure) {
   a_and_b_run();
   control::Failed failed{round_of("b"), {}, false};
   failed.why = "the snapshot of step 30 could not be fetched from 10.0.0.1:4711: nothing came";
-  says("b", failed);
+  sends("b", failed);
   expect_stop("a", StopCause::Failure);
-  all({"a", "b"}, &JobTest::says_saved);
+  all({"a", "b"}, &JobTest::sends_saved);
   expect_decided("a", false);
-  EXPECT_EQ(heard<control::JobResult>("a")->failure_summary,
-            failed.why + ", says b; restarts used: 0 of 0");
+  EXPECT_EQ(received<control::JobResult>("a")->failure_summary,
+            failed.why + ", reported by b; restarts used: 0 of 0");
 }
 
 TEST_F(JobTest, Snapshots_ADamagedOneIsNotChosenAgain) {
@@ -107,17 +107,17 @@ TEST_F(JobTest, Snapshots_ADamagedOneIsNotChosenAgain) {
   control::Failed failed{round_of("b"), {}, false};
   failed.why = "model.pt has another checksum there";
   failed.damaged_snapshot = snapshots({30})[0].id;
-  says("b", failed);
-  says("b", failed);
+  sends("b", failed);
+  sends("b", failed);
   expect_stop("a", StopCause::Snapshot);
   EXPECT_EQ(job().budget().used(), 0) << "it costs nothing";
-  all({"a", "b"}, &JobTest::says_saved);
+  all({"a", "b"}, &JobTest::sends_saved);
   EXPECT_EQ(resume_of(assignment("b")).snapshot.step, 20);
   EXPECT_EQ(resume_of(assignment("b")).source_address, "");
   failed.round = round_of("b");
   failed.damaged_snapshot = snapshots({20})[0].id;
-  says("b", failed);  // though it fetched nothing in this round
-  all({"a", "b"}, &JobTest::says_saved);
+  sends("b", failed);  // though it fetched nothing in this round
+  all({"a", "b"}, &JobTest::sends_saved);
   expect_decided("a", false);
 }
 
@@ -128,17 +128,17 @@ TEST_F(JobTest, Snapshots_AnUnusableOneIsNotChosenAgain) {
   a_and_b_run();
   join("c");
   const auto list = snapshots({30, 20});
-  says("a", control::Snapshots{list, list[1].id});
-  says("c", control::Snapshots{list, list[0].id});  // of no node of this round
-  says_failed("b");
-  says_saved("a");
-  says_saved("b");
+  sends("a", control::Snapshots{list, list[1].id});
+  sends("c", control::Snapshots{list, list[0].id});  // of no node of this round
+  sends_failed("b");
+  sends_saved("a");
+  sends_saved("b");
   EXPECT_EQ(resume_of(assignment("a")).snapshot.step, 30)
       << "only what the round began with counts";
-  says("b", control::Snapshots{list, list[0].id});
-  says_failed("b");
-  says_saved("a");
-  says_saved("b");
+  sends("b", control::Snapshots{list, list[0].id});
+  sends_failed("b");
+  sends_saved("a");
+  sends_saved("b");
   EXPECT_EQ(resume_of(assignment("a")).snapshot.step, 20);
   EXPECT_EQ(resume_of(assignment("b")).snapshot.step, 20);
 }
@@ -162,9 +162,9 @@ TEST_F(JobTest, Snapshots_InvalidLaterReportsCountAsNone) {
   has("a", {30});
   has("b", {30});
   a_and_b_run();
-  says_failed("a");
-  says("a", control::Stopped{RoundNumber(1), 1, {{40, "x"}}, false});
-  says_saved("b");
+  sends_failed("a");
+  sends("a", control::Stopped{RoundNumber(1), 1, {{40, "x"}}, false});
+  sends_saved("b");
   EXPECT_EQ(resume_of(assignment("a")).snapshot, snapshots({30})[0]);
   EXPECT_EQ(resume_of(assignment("a")).source_address, player("b").facts.addresses[0]);
 }
@@ -181,12 +181,12 @@ TEST_F(JobTest, Replicas_AReplacementLearnsTheirHolders) {
   };
   EXPECT_EQ(assignment("a").replicas_of, peer_of("b"));
   EXPECT_EQ(assignment("b").replicas_of, peer_of("a"));
-  EXPECT_FALSE(assignment("a").replicas_at) << "in the first round nobody has anything";
+  EXPECT_FALSE(assignment("a").replicas_at) << "in the first round no node has anything";
   EXPECT_EQ(assignment("a").snapshot_secret, "secret-2");
   EXPECT_EQ(assignment("b").snapshot_secret, "secret-2");
   dies("a");
   passes(limits::kDeathGrace);
-  says_saved("b");
+  sends_saved("b");
   join("c");
   EXPECT_EQ(assignment("c").group_rank, 0) << "in the place of the one that was lost";
   EXPECT_EQ(assignment("b").group_rank, 1);

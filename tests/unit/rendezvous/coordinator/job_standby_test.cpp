@@ -34,7 +34,7 @@ class JobStandbyTest : public JobTest {
       p.facts.assignment.reset();
       if (round_of(of) > RoundNumber()) p.facts.assignment = assignment(of);
       p.facts.term = assignment(of).term;
-      p.heard.clear();
+      p.received.clear();
     }
     CoordinatorOptions options{
         name, Term(term), player(name).hello.node.incarnation, limits::kWaitReminderInterval, {}};
@@ -45,9 +45,9 @@ class JobStandbyTest : public JobTest {
   }
   void all_run() {
     for (const char* name : {"a", "b", "c"}) join(name);
-    for (const char* name : {"a", "b", "c"}) says_started(name);
+    for (const char* name : {"a", "b", "c"}) sends_started(name);
   }
-  void comes_back(const std::string& name, ReportedPhase reported_phase, bool has_evidence = true) {
+  void reconnects(const std::string& name, ReportedPhase reported_phase, bool has_evidence = true) {
     Player& p = player(name);
     p.facts.has_worker_lease = reported_phase == ReportedPhase::Running;
     p.facts.has_evidence = has_evidence;
@@ -60,9 +60,9 @@ TEST_F(JobStandbyTest, AMemberThatMissedItsRankAssignmentLearnsTheStandby) {
   for (const char* name : {"a", "b", "c"}) join(name);
   forget("c");
   is_cut_off("c");
-  says_failed("a");
+  sends_failed("a");
   returns("c", ReportedPhase::Idle, 0);
-  const auto* wait = heard<control::Wait>("c");
+  const auto* wait = received<control::Wait>("c");
   ASSERT_TRUE(wait);
   ASSERT_TRUE(wait->standby);
   EXPECT_EQ(wait->standby->node, player("b").hello.node.incarnation);
@@ -83,10 +83,10 @@ TEST_F(JobStandbyTest, StatusShowsLeaderAndStandby) {
 TEST_F(JobStandbyTest, R14_ASpareLearnsTheStandby) {
   all_run();
   join("d");
-  const auto* told = heard<control::Wait>("d");
-  ASSERT_NE(told, nullptr);
-  ASSERT_TRUE(told->standby);
-  EXPECT_TRUE(told->standby->node == heard<control::RankAssignment>("a")->standby->node);
+  const auto* wait = received<control::Wait>("d");
+  ASSERT_NE(wait, nullptr);
+  ASSERT_TRUE(wait->standby);
+  EXPECT_TRUE(wait->standby->node == received<control::RankAssignment>("a")->standby->node);
 }
 
 TEST_F(JobStandbyTest, R17_SparesThatKnowAStandbyFormNoRoundOfTheirOwn) {
@@ -97,16 +97,16 @@ TEST_F(JobStandbyTest, R17_SparesThatKnowAStandbyFormNoRoundOfTheirOwn) {
   }
   join("e");  // knows nothing of the job
   passes(limits::kLastCall);
-  EXPECT_EQ(heard<control::RankAssignment>("c"), nullptr);
-  EXPECT_EQ(heard<control::RankAssignment>("e"), nullptr);
-  ASSERT_TRUE(heard<control::Wait>("c"));
-  EXPECT_TRUE(heard<control::Wait>("c")->awaits_redirect);
-  EXPECT_TRUE(heard<control::Wait>("c")->why.starts_with("its standby coordinator leads"));
+  EXPECT_EQ(received<control::RankAssignment>("c"), nullptr);
+  EXPECT_EQ(received<control::RankAssignment>("e"), nullptr);
+  ASSERT_TRUE(received<control::Wait>("c"));
+  EXPECT_TRUE(received<control::Wait>("c")->awaits_redirect);
+  EXPECT_TRUE(received<control::Wait>("c")->why.starts_with("its standby coordinator leads"));
   leaves("c");
-  EXPECT_EQ(heard<control::RankAssignment>("e"), nullptr) << "d knows it too";
+  EXPECT_EQ(received<control::RankAssignment>("e"), nullptr) << "d knows it too";
   leaves("d");
   passes(limits::kLastCall);
-  EXPECT_NE(heard<control::RankAssignment>("e"), nullptr) << "no node here knows of a standby";
+  EXPECT_NE(received<control::RankAssignment>("e"), nullptr) << "no node here knows of a standby";
 }
 
 TEST_F(JobStandbyTest, R17_ADeadStandbyIsNotAwaitedForever) {
@@ -114,7 +114,7 @@ TEST_F(JobStandbyTest, R17_ADeadStandbyIsNotAwaitedForever) {
   player("c").facts.knows_standby = true;
   join("c");
   passes(job_spec.lease + limits::kRedirectTimeout);
-  EXPECT_NE(heard<control::RankAssignment>("c"), nullptr);
+  EXPECT_NE(received<control::RankAssignment>("c"), nullptr);
 }
 
 TEST_F(JobStandbyTest, R14_TheFirstMemberAfterTheHostIsChosen) {
@@ -139,7 +139,7 @@ TEST_F(JobStandbyTest, R14_ADeadStandbyIsReplaced) {
   all_run();
   dies("b");
   passes(limits::kDeathGrace);
-  for (const char* name : {"a", "c"}) says_stopped(name);
+  for (const char* name : {"a", "c"}) sends_stopped(name);
   ASSERT_TRUE(assignment("c").standby);
   EXPECT_EQ(assignment("c").standby->node, player("c").hello.node.incarnation);
 }
@@ -148,7 +148,7 @@ TEST_F(JobStandbyTest, R14_AStandbyLostInSilenceIsTheLast) {
   all_run();
   player("b").is_silent = true;
   passes(limits::kNodeLease);
-  for (const char* name : {"a", "c"}) says_stopped(name);
+  for (const char* name : {"a", "c"}) sends_stopped(name);
   EXPECT_EQ(assignment("c").round, RoundNumber(2));
   EXPECT_FALSE(assignment("c").standby);
 }
@@ -161,8 +161,8 @@ TEST_F(JobStandbyTest, R14_ALostStandbyThatReturnsBeforeTheNextRoundIsNone) {
   passes(limits::kNodeLease);
   player("b").is_silent = false;
   returns("b", ReportedPhase::Stopped, 1);
-  EXPECT_FALSE(heard<control::Registered>("b")->is_standby);
-  for (const char* name : {"a", "c"}) says_stopped(name);
+  EXPECT_FALSE(received<control::Registered>("b")->is_standby);
+  for (const char* name : {"a", "c"}) sends_stopped(name);
   EXPECT_EQ(assignment("c").round, RoundNumber(2));
   EXPECT_FALSE(assignment("c").standby);
 }
@@ -172,9 +172,9 @@ TEST_F(JobStandbyTest, R14_ARecoveredRoundWithoutAStandbyHasNone) {
   all_run();
   player("b").is_silent = true;
   passes(limits::kNodeLease);
-  for (const char* name : {"a", "c"}) says_stopped(name);
+  for (const char* name : {"a", "c"}) sends_stopped(name);
   is_led_by("a", 9, "");
-  for (const char* name : {"a", "c"}) comes_back(name, ReportedPhase::Stopped);
+  for (const char* name : {"a", "c"}) reconnects(name, ReportedPhase::Stopped);
   passes(limits::kNodeLease);
   EXPECT_EQ(assignment("c").round, RoundNumber(3));
   EXPECT_FALSE(assignment("c").standby);
@@ -186,8 +186,8 @@ TEST_F(JobStandbyTest, R14_TheStandbyStaysWhenARoundHasNoPlaceForIt) {
   control::AdminCommand order;
   order.kind = control::AdminCommandKind::Scale;
   order.nodes = 1;
-  says("a", order);
-  for (const char* name : {"a", "b", "c"}) says_stopped(name);
+  sends("a", order);
+  for (const char* name : {"a", "b", "c"}) sends_stopped(name);
   EXPECT_EQ(assignment("a").round, RoundNumber(2));
   EXPECT_EQ(assignment("b").round, RoundNumber(1));
   ASSERT_TRUE(assignment("a").standby);
@@ -196,10 +196,10 @@ TEST_F(JobStandbyTest, R14_TheStandbyStaysWhenARoundHasNoPlaceForIt) {
 
 TEST_F(JobStandbyTest, R14_NoRoundFormsWhileTheStandbyIsCutOff) {
   all_run();
-  says_failed("c");
-  for (const char* name : {"a", "b"}) says_stopped(name);
+  sends_failed("c");
+  for (const char* name : {"a", "b"}) sends_stopped(name);
   is_cut_off("b");
-  says_stopped("c");
+  sends_stopped("c");
   EXPECT_EQ(assignment("c").round, RoundNumber(1));
   passes(limits::kNodeLease);
   EXPECT_EQ(assignment("c").round, RoundNumber(2));
@@ -208,24 +208,24 @@ TEST_F(JobStandbyTest, R14_NoRoundFormsWhileTheStandbyIsCutOff) {
 // It must not take the coordinator's leaving for its death.
 TEST_F(JobStandbyTest, R14_TheEndWaitsForADisconnectedStandby) {
   all_run();
-  says_done("b");
+  sends_done("b");
   is_cut_off("b");
-  for (const char* name : {"a", "c"}) says_done(name);
+  for (const char* name : {"a", "c"}) sends_done(name);
   for (const char* name : {"a", "c"}) acks(name);
-  EXPECT_FALSE(heard<control::Bye>("c"));
+  EXPECT_FALSE(received<control::Bye>("c"));
   passes(limits::kNodeLease);
-  EXPECT_TRUE(heard<control::Bye>("c"));
+  EXPECT_TRUE(received<control::Bye>("c"));
 }
 
 TEST_F(JobStandbyTest, R16_TheStandbyContinuesOnceTheOthersReturned) {
   all_run();
   is_led_by("b", 8, run_id);
-  comes_back("b", ReportedPhase::Running);
-  comes_back("c", ReportedPhase::Running);
+  reconnects("b", ReportedPhase::Running);
+  reconnects("c", ReportedPhase::Running);
   EXPECT_EQ(phase(), Phase::Recovering) << "the host's workers may live for a moment";
   passes(limits::kDeathGrace * 2);
   expect_stop("c", StopCause::NodeLost);
-  for (const char* name : {"b", "c"}) says(name, control::Stopped{RoundNumber(1), 40001});
+  for (const char* name : {"b", "c"}) sends(name, control::Stopped{RoundNumber(1), 40001});
   expect_assignment("c", 2, 1, 4);
   EXPECT_EQ(assignment("c").term, Term(8));
   EXPECT_TRUE(assignment("c").is_led_by_standby);
@@ -244,7 +244,7 @@ TEST_F(JobStandbyTest, R10_TheStandbyContinuesNoOtherJobWithTheSameRunId) {
   other.standby.reset();
   other.job_key = "another key";
   player("d").facts.assignment = other;
-  for (const char* name : {"b", "d", "c"}) comes_back(name, ReportedPhase::Stopped);
+  for (const char* name : {"b", "d", "c"}) reconnects(name, ReportedPhase::Stopped);
   passes(limits::kNodeLease);
   EXPECT_EQ(assignment("c").job_key, standby_key);
   EXPECT_EQ(assignment("c").round, RoundNumber(6)) << "d has received a round 5";
@@ -255,25 +255,25 @@ TEST_F(JobStandbyTest, R10_TheStandbyContinuesNoOtherJobWithTheSameRunId) {
 TEST_F(JobStandbyTest, R17_TheEndpointContinuesNothingWithoutTheStandby) {
   all_run();
   is_led_by("a", 9, "");
-  comes_back("c", ReportedPhase::Running);
+  reconnects("c", ReportedPhase::Running);
   passes(limits::kNodeLease * 3);
   EXPECT_EQ(phase(), Phase::Recovering);
-  comes_back("b", ReportedPhase::Stopped);
+  reconnects("b", ReportedPhase::Stopped);
   EXPECT_NE(phase(), Phase::Recovering) << "it leads nothing";
 }
 
 TEST_F(JobStandbyTest, R17_ARoundOfTheStandbyStaysThereUnlessItIsDead) {
   all_run();
   is_led_by("b", 8, run_id);
-  comes_back("b", ReportedPhase::Running);
-  comes_back("c", ReportedPhase::Running);
+  reconnects("b", ReportedPhase::Running);
+  reconnects("c", ReportedPhase::Running);
   passes(limits::kDeathGrace * 2);
-  for (const char* name : {"b", "c"}) says(name, control::Stopped{RoundNumber(1), 40001});
+  for (const char* name : {"b", "c"}) sends(name, control::Stopped{RoundNumber(1), 40001});
   is_led_by("a", 9, "");
-  comes_back("c", ReportedPhase::Stopped, false);
+  reconnects("c", ReportedPhase::Stopped, false);
   passes(limits::kNodeLease * 3);
   EXPECT_EQ(phase(), Phase::Recovering) << "its coordinator may live";
-  comes_back("c", ReportedPhase::Stopped, true);
+  reconnects("c", ReportedPhase::Stopped, true);
   passes(limits::kNodeLease - 1ms);
   EXPECT_EQ(phase(), Phase::Recovering) << "it may have died a moment ago, and granted till then";
   passes(1ms);
@@ -284,13 +284,13 @@ TEST_F(JobStandbyTest, R17_ARoundOfTheStandbyStaysThereUnlessItIsDead) {
 TEST_F(JobStandbyTest, R17_ANodeThatWaitsForAStandbyIsNotLost) {
   all_run();
   is_led_by("a", 9, "");
-  comes_back("c", ReportedPhase::Idle);
+  reconnects("c", ReportedPhase::Idle);
   player("c").is_silent = true;
   passes(limits::kNodeLease * 3);
   EXPECT_TRUE(player("c").session);
   player("c").is_silent = false;
-  comes_back("b", ReportedPhase::Stopped);
-  EXPECT_TRUE(heard<control::Registered>("c"));
+  reconnects("b", ReportedPhase::Stopped);
+  EXPECT_TRUE(received<control::Registered>("c"));
   player("c").is_silent = true;
   passes(limits::kNodeLease);
   EXPECT_EQ(job().nodes().count(player("c").hello.node.incarnation), 0U) << "its lease had begun";
@@ -299,21 +299,21 @@ TEST_F(JobStandbyTest, R17_ANodeThatWaitsForAStandbyIsNotLost) {
 TEST_F(JobStandbyTest, R17_RedirectsIfItIssuedNoWorkerLease) {
   all_run();
   is_led_by("a", 9, "");
-  comes_back("c", ReportedPhase::Running);
+  reconnects("c", ReportedPhase::Running);
   connects("b");
-  says_hello("b");
-  says("b", control::AnnounceLeader{Term(8), "10.0.0.2", 4702});
-  ASSERT_TRUE(heard<control::Redirect>("c"));
-  EXPECT_EQ(heard<control::Redirect>("c")->port, 4702);
+  sends_hello("b");
+  sends("b", control::AnnounceLeader{Term(8), "10.0.0.2", 4702});
+  ASSERT_TRUE(received<control::Redirect>("c"));
+  EXPECT_EQ(received<control::Redirect>("c")->port, 4702);
   join("d");
-  EXPECT_TRUE(heard<control::Redirect>("d")) << "the coordinator redirects later nodes too";
+  EXPECT_TRUE(received<control::Redirect>("d")) << "the coordinator redirects later nodes too";
 }
 
 TEST_F(JobStandbyTest, R15_AHostThatIsAskedToStopLeavesTheJobToTheStandby) {
   all_run();
   drains("a");
-  says("a", control::Leave{"asked to stop", false});
-  for (const char* name : {"b", "c"}) says_stopped(name);
+  sends("a", control::Leave{"asked to stop", false});
+  for (const char* name : {"b", "c"}) sends_stopped(name);
   EXPECT_EQ(phase(), Phase::WaitingForNodes);
   EXPECT_TRUE(core.may_exit());
 }
@@ -321,7 +321,7 @@ TEST_F(JobStandbyTest, R15_AHostThatIsAskedToStopLeavesTheJobToTheStandby) {
 TEST_F(JobStandbyTest, R15_AnUnusableHostLeavesTheJobToTheStandby) {
   all_run();
   is_unusable("a");
-  for (const char* name : {"b", "c"}) says_stopped(name);
+  for (const char* name : {"b", "c"}) sends_stopped(name);
   EXPECT_EQ(phase(), Phase::WaitingForNodes);
   EXPECT_TRUE(core.may_exit());
 }
@@ -329,12 +329,12 @@ TEST_F(JobStandbyTest, R15_AnUnusableHostLeavesTheJobToTheStandby) {
 // The signal came while it was cut off from its own coordinator.
 TEST_F(JobStandbyTest, R15_AHostThatReturnsDrainingLeavesTheJobToTheStandbyToo) {
   all_run();
-  says_failed("c");
+  sends_failed("c");
   is_cut_off("a");
   player("a").facts.is_draining = true;
-  comes_back("a", ReportedPhase::Stopped);
-  says("a", control::Leave{"asked to stop", false});
-  for (const char* name : {"b", "c"}) says_stopped(name);
+  reconnects("a", ReportedPhase::Stopped);
+  sends("a", control::Leave{"asked to stop", false});
+  for (const char* name : {"b", "c"}) sends_stopped(name);
   EXPECT_EQ(phase(), Phase::WaitingForNodes);
   EXPECT_TRUE(core.may_exit());
 }

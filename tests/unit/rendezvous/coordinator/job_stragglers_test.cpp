@@ -9,12 +9,12 @@ using control::StopCause;
 
 class JobStragglersTest : public JobTest {
  public:
-  // Each node says how long its two ranks compute in a step; ten reports of four steps.
+  // Each node reports how long its two ranks compute in a step; ten reports of four steps.
   void report(const std::map<std::string, std::vector<int64_t>>& compute_us) {
     for (int i = 0; i < 10; ++i) {
       for (const auto& [name, times] : compute_us) {
         if (round_of(name) != job().round() || phase() != Phase::Running) return;
-        says(name, control::ComputeTimes{round_of(name), {4, 4}, times});
+        sends(name, control::ComputeTimes{round_of(name), {4, 4}, times});
       }
     }
   }
@@ -34,11 +34,11 @@ TEST_F(JobStragglersTest, ASlowRankIsNamedAndNothingElseHappens) {
   EXPECT_EQ(
       note_of("slow_rank").find("slow: rank 3 on b computes 48.0 ms a step, the median rank "), 0u)
       << note_of("slow_rank");
-  const auto* told = heard<control::SlowRank>("b");
-  ASSERT_NE(told, nullptr);
-  EXPECT_EQ(told->rank, 3);
-  EXPECT_TRUE(told->is_slow);
-  EXPECT_EQ(told->action, "");
+  const auto* report = received<control::SlowRank>("b");
+  ASSERT_NE(report, nullptr);
+  EXPECT_EQ(report->rank, 3);
+  EXPECT_TRUE(report->is_slow);
+  EXPECT_EQ(report->action, "");
   EXPECT_EQ(phase(), Phase::Running);
   EXPECT_NE(status_json(core).find("\"slow_ranks\": ["), std::string::npos);
   EXPECT_NE(status_json(core).find("\"compute_us\": 48000"), std::string::npos)
@@ -54,7 +54,7 @@ TEST_F(JobStragglersTest, ExcludedHostsAreReplacedBySparesWithoutACharge) {
   join("c");
   rank_three_is_slow();
   expect_stop("a", StopCause::Exclusion);
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_stopped);
   expect_assignment("c", 2, 1, 4);
   EXPECT_EQ(job().budget().used(), 0);
   EXPECT_TRUE(job().hosts().is_excluded("b"));
@@ -67,8 +67,9 @@ TEST_F(JobStragglersTest, WithoutASpareTheSlowNodeStays) {
   a_and_b_run();
   rank_three_is_slow();
   EXPECT_EQ(phase(), Phase::Running);
-  EXPECT_NE(note_of("slow_rank").find("the job cannot go on without this node"), std::string::npos);
-  EXPECT_EQ(heard<control::ShutdownRequest>("b"), nullptr);
+  EXPECT_NE(note_of("slow_rank").find("the job cannot continue without this node"),
+            std::string::npos);
+  EXPECT_EQ(received<control::ShutdownRequest>("b"), nullptr);
 }
 
 TEST_F(JobStragglersTest, ADrainedNodeIsAskedToSaveAndLeave) {
@@ -76,11 +77,11 @@ TEST_F(JobStragglersTest, ADrainedNodeIsAskedToSaveAndLeave) {
   job_spec.stragglers = StragglerPolicy::Drain;
   a_and_b_run();
   rank_three_is_slow();
-  const auto* request = heard<control::ShutdownRequest>("b");
+  const auto* request = received<control::ShutdownRequest>("b");
   ASSERT_NE(request, nullptr);
   EXPECT_TRUE(request->saves);
   EXPECT_TRUE(request->others_continue);
-  EXPECT_EQ(heard<control::ShutdownRequest>("a"), nullptr);
+  EXPECT_EQ(received<control::ShutdownRequest>("a"), nullptr);
 }
 
 TEST_F(JobStragglersTest, OfTwoSlowNodesOneStaysIfTheJobNeedsIt) {
@@ -90,8 +91,8 @@ TEST_F(JobStragglersTest, OfTwoSlowNodesOneStaysIfTheJobNeedsIt) {
   passes(limits::kLastCall);
   ASSERT_EQ(phase(), Phase::Running);
   report({{"a", {20'000, 20'000}}, {"b", {48'000, 20'000}}, {"c", {48'000, 20'000}}});
-  const bool is_b_asked = heard<control::ShutdownRequest>("b") != nullptr;
-  const bool is_c_asked = heard<control::ShutdownRequest>("c") != nullptr;
+  const bool is_b_asked = received<control::ShutdownRequest>("b") != nullptr;
+  const bool is_c_asked = received<control::ShutdownRequest>("c") != nullptr;
   EXPECT_TRUE(is_b_asked != is_c_asked) << "neither agent has confirmed yet that it leaves";
 }
 
@@ -99,10 +100,10 @@ TEST_F(JobStragglersTest, ReportsOutOfRangeAreIgnored) {
   a_and_b_run();
   const RoundNumber round = round_of("a");
   for (int i = 0; i < 50; ++i) {
-    says("a", control::ComputeTimes{round, {4, 4}, {20'000}});
-    says("a", control::ComputeTimes{round, {4, 4, 4}, {1, 1, 1}});
-    says("a", control::ComputeTimes{RoundNumber(99), {4, 4}, {1, 1}});
-    says("b", control::ComputeTimes{round, {4, 4}, {20'000, 48'000}});
+    sends("a", control::ComputeTimes{round, {4, 4}, {20'000}});
+    sends("a", control::ComputeTimes{round, {4, 4, 4}, {1, 1, 1}});
+    sends("a", control::ComputeTimes{RoundNumber(99), {4, 4}, {1, 1}});
+    sends("b", control::ComputeTimes{round, {4, 4}, {20'000, 48'000}});
   }
   EXPECT_EQ(note_of("slow_rank"), "") << "two ranks have no median";
 }

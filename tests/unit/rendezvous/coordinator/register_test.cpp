@@ -39,8 +39,8 @@ class Register : public JobTest {
   void registers(const control::Register& facts) {
     const std::string name = "n" + std::to_string(++registered_);
     connects(name);
-    says_hello(name);
-    says(name, facts);
+    sends_hello(name);
+    sends(name, facts);
     newest_ = name;
   }
   void expect_refused(const Change& change) {
@@ -130,7 +130,7 @@ TEST_F(Register, IgnoresInvalidSnapshotsOfLaterReports) {
   has("a", {20});
   join("a");
   ASSERT_TRUE(job().newest_snapshot());
-  says("a", control::Snapshots{{{30, "no id"}}, ""});
+  sends("a", control::Snapshots{{{30, "no id"}}, ""});
   EXPECT_FALSE(job().newest_snapshot());
   EXPECT_TRUE(player("a").session) << "it stays";
 }

@@ -122,7 +122,7 @@ TEST(ReplicaChoice, ANewNodeSearchesAtItsSuccessor) {
   EXPECT_EQ(replicas({{true, false}, {true, true}, {true, false}}), "2/- 0/2 1/-");
   EXPECT_EQ(replicas({{true, false}, {true, true}}), "1/- 0/0");
   EXPECT_EQ(replicas({{true, false}, {true, true}, {true, true}}), "2/- 0/- 1/0");
-  EXPECT_EQ(replicas({{true, true}, {true, true}}), "1/- 0/-") << "nobody has anything";
+  EXPECT_EQ(replicas({{true, true}, {true, true}}), "1/- 0/-") << "no node has anything";
   EXPECT_EQ(replicas({{true, false}, {true, true}, {false, false}}), "-/- 0/- -/-");
 }
 

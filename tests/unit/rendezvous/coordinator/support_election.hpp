@@ -92,7 +92,7 @@ class ElectionTest : public testing::Test {
     return 0;
   }
   template <class T>
-  const T* told() const {
+  const T* effect() const {
     return newest<T>(done);
   }
   template <class T>

@@ -36,7 +36,7 @@ class JobTest : public testing::Test {
     SessionAddresses session_addresses{"10.0.0.9", "10.0.0.1"};
     std::optional<SessionId> session;
     bool is_silent = false;
-    std::vector<control::CoordinatorMessage> heard;
+    std::vector<control::CoordinatorMessage> received;
     int64_t seq = 0;
   };
 
@@ -68,18 +68,18 @@ class JobTest : public testing::Test {
     p.session = SessionId(++sessions_);
     core.on_connected(*p.session, p.session_addresses);
   }
-  void says_hello(const std::string& name) {
+  void sends_hello(const std::string& name) {
     ++player(name).hello.connection;
-    says(name, player(name).hello);
+    sends(name, player(name).hello);
   }
   void hello_is_refused(const std::string& name) {
     connects(name);
-    says_hello(name);
+    sends_hello(name);
   }
   void join(const std::string& name) {
     connects(name);
-    says_hello(name);
-    says(name, player(name).facts);
+    sends_hello(name);
+    sends(name, player(name).facts);
   }
   // Connects again, over a new connection.
   void returns(const std::string& name, control::ReportedPhase reported_phase, int64_t in_round) {
@@ -99,31 +99,31 @@ class JobTest : public testing::Test {
   }
 
   // ---- messages of agents
-  void says(const std::string& name, const control::AgentMessage& message) {
+  void sends(const std::string& name, const control::AgentMessage& message) {
     Player& p = player(name);
     ASSERT_TRUE(p.session) << name << " is not connected";
     control::AgentMessage carried = over_the_wire(message);
     SessionId session = *p.session;
     call([&](Effects& e) { core.on_message(now, session, carried, e); });
   }
-  void says_started(const std::string& name) { says(name, control::Started{round_of(name)}); }
-  void says_done(const std::string& name) { says(name, control::Done{round_of(name)}); }
-  void says_stopped(const std::string& name) {
-    says(name, control::Stopped{round_of(name), player(name).facts.reserved_port});
+  void sends_started(const std::string& name) { sends(name, control::Started{round_of(name)}); }
+  void sends_done(const std::string& name) { sends(name, control::Done{round_of(name)}); }
+  void sends_stopped(const std::string& name) {
+    sends(name, control::Stopped{round_of(name), player(name).facts.reserved_port});
   }
-  void says_failed(const std::string& name, int exit_code = 1, bool is_fatal = false) {
+  void sends_failed(const std::string& name, int exit_code = 1, bool is_fatal = false) {
     WorkerExit end;
     end.rank = Rank(assignment(name).base_rank);
     end.pid = 4711;
     end.exit_code = exit_code;
-    says(name, control::Failed{round_of(name), end, is_fatal});
+    sends(name, control::Failed{round_of(name), end, is_fatal});
   }
-  void says_saved(const std::string& name) {
-    says(name, control::Stopped{round_of(name), player(name).facts.reserved_port,
-                                player(name).facts.snapshots, true});
+  void sends_saved(const std::string& name) {
+    sends(name, control::Stopped{round_of(name), player(name).facts.reserved_port,
+                                 player(name).facts.snapshots, true});
   }
-  void drains(const std::string& name) { says(name, control::Draining{round_of(name)}); }
-  void leaves_saved(const std::string& name) { says(name, control::Leave{"asked to stop", true}); }
+  void drains(const std::string& name) { sends(name, control::Draining{round_of(name)}); }
+  void leaves_saved(const std::string& name) { sends(name, control::Leave{"asked to stop", true}); }
   // It has a --snapshot-dir with snapshots of these steps, which others may fetch; call it before
   // the agent joins.
   void has(const std::string& name, const std::vector<int64_t>& steps) {
@@ -141,17 +141,17 @@ class JobTest : public testing::Test {
     }
     return made;
   }
-  void leaves(const std::string& name) { says(name, control::Leave{"ended by a signal"}); }
+  void leaves(const std::string& name) { sends(name, control::Leave{"ended by a signal"}); }
   void is_unusable(const std::string& name) {
-    says(name, control::Leave{"it is unusable: SIGKILL did not end rank 1", false, true});
+    sends(name, control::Leave{"it is unusable: SIGKILL did not end rank 1", false, true});
   }
-  void acks(const std::string& name) { says(name, control::Ack{true}); }
+  void acks(const std::string& name) { sends(name, control::Ack{true}); }
   // A round of these two nodes runs.
   void a_and_b_run() {
     join("a");
     join("b");
     if (round_of("a") == RoundNumber()) passes(limits::kLastCall);
-    all({"a", "b"}, &JobTest::says_started);
+    all({"a", "b"}, &JobTest::sends_started);
   }
   void all(const std::vector<std::string>& names, void (JobTest::*verb)(const std::string&)) {
     for (const std::string& name : names) (this->*verb)(name);
@@ -175,7 +175,7 @@ class JobTest : public testing::Test {
   // ---- expectations
   const control::RankAssignment& assignment(const std::string& name) {
     static const control::RankAssignment none{};
-    const auto* found = newest<control::RankAssignment>(player(name).heard);
+    const auto* found = newest<control::RankAssignment>(player(name).received);
     return found == nullptr ? none : *found;
   }
   RoundNumber round_of(const std::string& name) { return assignment(name).round; }
@@ -186,32 +186,32 @@ class JobTest : public testing::Test {
     EXPECT_EQ(assignment(name).world_size, world_size) << name;
   }
   void expect_no_assignment(const std::string& name) {
-    EXPECT_FALSE(heard<control::RankAssignment>(name)) << name;
+    EXPECT_FALSE(received<control::RankAssignment>(name)) << name;
   }
   template <class T>
-  const T* heard(const std::string& name) {
-    return newest<T>(player(name).heard);
+  const T* received(const std::string& name) {
+    return newest<T>(player(name).received);
   }
   void expect_stop(const std::string& name, control::StopCause cause) {
-    const auto* stop = heard<control::Stop>(name);
+    const auto* stop = received<control::Stop>(name);
     ASSERT_TRUE(stop) << name;
     EXPECT_EQ(stop->cause, cause) << name << ": " << stop->why;
   }
   void expect_refused(const std::string& name, const std::string& word) {
-    const auto* refused = heard<control::Refused>(name);
+    const auto* refused = received<control::Refused>(name);
     ASSERT_TRUE(refused) << name;
     EXPECT_NE(refused->why.find(word), std::string::npos) << refused->why;
     EXPECT_FALSE(player(name).session) << name << " is still connected";
   }
   void expect_decided(const std::string& name, bool is_success) {
-    const auto* decided = heard<control::JobResult>(name);
+    const auto* decided = received<control::JobResult>(name);
     ASSERT_TRUE(decided) << name;
     EXPECT_EQ(decided->is_success, is_success) << name << ": " << decided->failure_summary;
   }
   bool has_note(const std::string& event) const {
     return std::ranges::any_of(notes, [&](const LogEvent& note) { return note.event == event; });
   }
-  void forget(const std::string& name) { player(name).heard.clear(); }
+  void forget(const std::string& name) { player(name).received.clear(); }
   const cpprun::Job& job() { return *core.jobs().at(run_id); }
   Phase phase() { return job().phase(); }
 
@@ -261,12 +261,12 @@ class JobTest : public testing::Test {
   void all_ping() {
     ping_at_ = now + 1s;
     for (auto& [name, p] : players) {
-      if (p.session && !p.is_silent) says(name, control::Ping{++p.seq});
+      if (p.session && !p.is_silent) sends(name, control::Ping{++p.seq});
     }
   }
   void carry_out(const Send& effect) {
     for (auto& [name, p] : players) {
-      if (p.session == effect.session) p.heard.push_back(over_the_wire(effect.message));
+      if (p.session == effect.session) p.received.push_back(over_the_wire(effect.message));
     }
   }
   void carry_out(const Close& effect) {

@@ -42,7 +42,7 @@ TEST_F(DashboardJsonTest, NodesAreSortedByRank) {
   nodes(2, 2);
   join("z");
   join("b");
-  all({"z", "b"}, &JobTest::says_started);
+  all({"z", "b"}, &JobTest::sends_started);
   join("a-spare");
   const json rows = state().at("nodes");
   ASSERT_EQ(rows.size(), 3U);
@@ -56,7 +56,7 @@ TEST_F(DashboardJsonTest, ShowsTheBudgets) {
   job_spec.max_node_losses = 9;
   job_spec.restart_backoff = 30s;
   a_and_b_run();
-  for (int i = 0; i < 2; ++i) all({"b", "a"}, &JobTest::says_stopped);
+  for (int i = 0; i < 2; ++i) all({"b", "a"}, &JobTest::sends_stopped);
   EXPECT_EQ(state().at("node_losses"), json({2, 9}));
   EXPECT_EQ(state().at("hang_restarts"), json({0, 2}));
   const json job = json::parse(status_json(core)).at("jobs").at(run_id);
@@ -80,9 +80,9 @@ TEST_F(DashboardJsonTest, ShowsTheGoodputThatTheFirstNodeReports) {
   spent[static_cast<size_t>(GoodputPhase::Waiting)] = 1s;
   spent[static_cast<size_t>(GoodputPhase::Training)] = 3s;
   const bool is_a = assignment("a").group_rank == 0;
-  says(is_a ? "b" : "a", control::TimeSpent{spent});
+  sends(is_a ? "b" : "a", control::TimeSpent{spent});
   EXPECT_TRUE(state().at("goodput").is_null()) << "another node's";
-  says(is_a ? "a" : "b", control::TimeSpent{spent});
+  sends(is_a ? "a" : "b", control::TimeSpent{spent});
   EXPECT_EQ(state().at("goodput"), 0.75);
   const std::string id = "{run_id=\"" + run_id + "\"";
   const std::string metrics = job_metrics(core, job_history);
@@ -95,20 +95,20 @@ TEST_F(DashboardJsonTest, ShowsTheNumberOfSubmissions) {
   a_and_b_run();
   EXPECT_EQ(state().at("submissions"), 1);
   const std::vector<Duration> spent(kGoodputPhases, 1s);
-  for (const char* name : {"a", "b"}) says(name, control::TimeSpent{spent, 3});
+  for (const char* name : {"a", "b"}) sends(name, control::TimeSpent{spent, 3});
   EXPECT_EQ(state().at("submissions"), 3);
   const std::string metric = "cpprun_job_submissions{run_id=\"" + run_id + "\"} 3\n";
   EXPECT_NE(job_metrics(core, job_history).find(metric), std::string::npos);
-  for (const char* name : {"a", "b"}) says(name, control::TimeSpent{spent, -3});
+  for (const char* name : {"a", "b"}) sends(name, control::TimeSpent{spent, -3});
   EXPECT_EQ(state().at("submissions"), 1);
 }
 
 TEST_F(DashboardJsonTest, IgnoresATimeOutOfRange) {
   a_and_b_run();
   for (const char* name : {"a", "b"}) {
-    says(name, control::TimeSpent{{1s, 2s}});
-    says(name, control::TimeSpent{std::vector<Duration>(kGoodputPhases, -1s)});
-    says(name, control::TimeSpent{std::vector<Duration>(kGoodputPhases + 1)});
+    sends(name, control::TimeSpent{{1s, 2s}});
+    sends(name, control::TimeSpent{std::vector<Duration>(kGoodputPhases, -1s)});
+    sends(name, control::TimeSpent{std::vector<Duration>(kGoodputPhases + 1)});
   }
   EXPECT_EQ(job_metrics(core, job_history).find("phase=\"training\""), std::string::npos);
 }
@@ -120,8 +120,8 @@ TEST_F(DashboardJsonTest, ShowsABrokenRound) {
   end.rank = Rank(2);
   end.error.emplace().message = "ModuleNotFoundError: No module named 'nosuch'";
   end.last_lines = {"<script>alert(1)</script>", "\xff is no UTF-8"};
-  says("b", control::Failed{round_of("b"), end});
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends("b", control::Failed{round_of("b"), end});
+  all({"a", "b"}, &JobTest::sends_stopped);
   const json rounds = state().at("rounds");
   ASSERT_EQ(rounds.size(), 2U);
   EXPECT_EQ(rounds[0].at("cause"), "failure");
@@ -136,8 +136,8 @@ TEST_F(DashboardJsonTest, ShowsTheOutcome) {
   job_spec.max_restarts = 0;
   a_and_b_run();
   EXPECT_TRUE(state().at("outcome").is_null());
-  says_failed("a", 9);
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends_failed("a", 9);
+  all({"a", "b"}, &JobTest::sends_stopped);
   EXPECT_EQ(state().at("outcome"), "failure");
   EXPECT_NE(state().at("failure_summary").get<std::string>().find("exited with code 9"),
             std::string::npos);
@@ -147,15 +147,15 @@ TEST_F(DashboardJsonTest, AsksOnlySupportingAgentsForProgress) {
   player("a").facts.reports_progress = true;
   a_and_b_run();
   watch(10s);
-  ASSERT_TRUE(heard<control::Watch>("a"));
-  EXPECT_EQ(heard<control::Watch>("a")->lasts, 10s);
-  EXPECT_FALSE(heard<control::Watch>("b"));
+  ASSERT_TRUE(received<control::Watch>("a"));
+  EXPECT_EQ(received<control::Watch>("a")->lasts, 10s);
+  EXPECT_FALSE(received<control::Watch>("b"));
 }
 
 TEST_F(DashboardJsonTest, ShowsProgressByGlobalRank) {
   a_and_b_run();
-  EXPECT_EQ(progress(), json::object()) << "nobody has told anything";
-  says("b", control::Progress{round_of("b"), {70, 71}, {1000, -1}});
+  EXPECT_EQ(progress(), json::object()) << "no agent has reported anything";
+  sends("b", control::Progress{round_of("b"), {70, 71}, {1000, -1}});
   EXPECT_EQ(progress().at("job").at("steps"), json({-1, -1, 70, 71}));
   EXPECT_EQ(progress().at("job").at("step_us"), json({-1, -1, 1000, -1}));
 }
@@ -163,14 +163,14 @@ TEST_F(DashboardJsonTest, ShowsProgressByGlobalRank) {
 TEST_F(DashboardJsonTest, IgnoresInvalidProgress) {
   a_and_b_run();
   std::vector<int64_t> many(limits::kProgressWorkers + 1, 5);
-  says("a", control::Progress{round_of("a"), many, {}});
-  says("b", control::Progress{RoundNumber(99), {5, 5}, {}});
+  sends("a", control::Progress{round_of("a"), many, {}});
+  sends("b", control::Progress{RoundNumber(99), {5, 5}, {}});
   EXPECT_EQ(progress(), json::object());
-  says("a", control::Progress{round_of("a"), std::vector<int64_t>(500, 5), {}});
+  sends("a", control::Progress{round_of("a"), std::vector<int64_t>(500, 5), {}});
   EXPECT_EQ(progress().at("job").at("steps"), json({5, 5, -1, -1})) << "it has two workers";
-  says_failed("a");
-  all({"a", "b"}, &JobTest::says_stopped);
-  says("a", control::Progress{RoundNumber(1), {7, 7}, {}});
+  sends_failed("a");
+  all({"a", "b"}, &JobTest::sends_stopped);
+  sends("a", control::Progress{RoundNumber(1), {7, 7}, {}});
   EXPECT_EQ(progress().at("job").at("steps"), json({5, 5, -1, -1})) << "of an older round";
 }
 
@@ -178,11 +178,11 @@ TEST_F(DashboardJsonTest, KeepsTheStepsOfAFailedJob) {
   job_spec.max_restarts = 0;
   a_and_b_run();
   const RoundNumber round = round_of("a");
-  says_failed("a", 9);
+  sends_failed("a", 9);
   now = now + 3s;
-  says("a", control::Progress{round, {70, 71}, {1000, 3000}});
+  sends("a", control::Progress{round, {70, 71}, {1000, 3000}});
   const int64_t reported_ms = now.nanoseconds() / 1'000'000;
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_stopped);
   now = now + 60s;
   EXPECT_EQ(state().at("outcome"), "failure");
   EXPECT_EQ(progress().at("job").at("steps"), json({70, 71, -1, -1}));
@@ -194,33 +194,33 @@ TEST_F(DashboardJsonTest, ListsTheProcessesOfTheRanks) {
   a_and_b_run();
   EXPECT_EQ(workers(), json::object()) << "no node has reported any";
   EXPECT_EQ(status_of("b").at("pids"), json::array());
-  says("b", control::WorkerProcesses{round_of("b"), {501, 502}, {70, -1}, "/logs/attempt_0"});
+  sends("b", control::WorkerProcesses{round_of("b"), {501, 502}, {70, -1}, "/logs/attempt_0"});
   const json first = {2, 501, 70, "/logs/attempt_0/0"};
   const json second = {3, 502, -1, "/logs/attempt_0/1"};
   EXPECT_EQ(workers().at("job").at("ranks"), json({first, second}));
   EXPECT_EQ(workers().at("job").at("round"), round_of("b").value);
   EXPECT_EQ(status_of("b").at("pids"), json({501, 502}));
   EXPECT_EQ(status_of("b").at("log_dir"), "/logs/attempt_0");
-  says("a", control::WorkerProcesses{round_of("a"), {0, 601}, {}, ""});
+  sends("a", control::WorkerProcesses{round_of("a"), {0, 601}, {}, ""});
   EXPECT_EQ(workers().at("job").at("ranks")[0], json({1, 601, -1, ""}));
 }
 
 TEST_F(DashboardJsonTest, IgnoresInvalidProcesses) {
   a_and_b_run();
-  says("a", control::WorkerProcesses{round_of("a"), {1, 2, 3}, {}, ""});
-  says("a", control::WorkerProcesses{round_of("a"), {1, 2}, {1, 2, 3}, ""});
-  says("a", control::WorkerProcesses{
-                round_of("a"), {1, 2}, {}, std::string(limits::kLogPathBytes + 1, 'x')});
-  says("a", control::WorkerProcesses{RoundNumber(99), {1, 2}, {}, ""});
+  sends("a", control::WorkerProcesses{round_of("a"), {1, 2, 3}, {}, ""});
+  sends("a", control::WorkerProcesses{round_of("a"), {1, 2}, {1, 2, 3}, ""});
+  sends("a", control::WorkerProcesses{
+                 round_of("a"), {1, 2}, {}, std::string(limits::kLogPathBytes + 1, 'x')});
+  sends("a", control::WorkerProcesses{RoundNumber(99), {1, 2}, {}, ""});
   EXPECT_EQ(workers(), json::object());
   EXPECT_EQ(status_of("a").at("pids"), json::array());
 }
 
 TEST_F(DashboardJsonTest, ForgetsTheProcessesOfAnEarlierRound) {
   a_and_b_run();
-  says("a", control::WorkerProcesses{round_of("a"), {601, 602}, {}, "/logs"});
-  says_failed("a");
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends("a", control::WorkerProcesses{round_of("a"), {601, 602}, {}, "/logs"});
+  sends_failed("a");
+  all({"a", "b"}, &JobTest::sends_stopped);
   EXPECT_EQ(workers(), json::object()) << "of the round before";
   EXPECT_EQ(status_of("a").at("log_dir"), "");
 }
@@ -230,7 +230,7 @@ TEST_F(DashboardJsonTest, ListsTheFirstRanksOnly) {
   a_and_b_run();
   const std::vector<int64_t> pids(200, 7);
   for (const char* name : {"a", "b"}) {
-    says(name, control::WorkerProcesses{round_of(name), pids, {}, ""});
+    sends(name, control::WorkerProcesses{round_of(name), pids, {}, ""});
   }
   const json ranks = workers().at("job").at("ranks");
   ASSERT_EQ(ranks.size(), limits::kRanksListed);
@@ -240,14 +240,14 @@ TEST_F(DashboardJsonTest, ListsTheFirstRanksOnly) {
 TEST_F(DashboardJsonTest, RemembersStepsForLaterReaders) {
   a_and_b_run();
   EXPECT_EQ(steps(), json::object());
-  says("a", control::Progress{round_of("a"), {70, 71}, {1000, 3000}});
-  says("b", control::Progress{round_of("b"), {69, -1}, {2000, -1}});
+  sends("a", control::Progress{round_of("a"), {70, 71}, {1000, 3000}});
+  sends("b", control::Progress{round_of("b"), {69, -1}, {2000, -1}});
   const json one = steps().at("job").at(0);
   EXPECT_EQ(one.at(1), round_of("a").value);
   EXPECT_EQ(json(one.begin() + 2, one.end()), json::array({71, 69, 2000, 3000, 1})) << one;
   EXPECT_EQ(steps().at("job").size(), 1U) << "nothing is new";
   for (int64_t step = 0; step < 2000; ++step) {
-    says("b", control::Progress{round_of("b"), {100 + step}, {}});
+    sends("b", control::Progress{round_of("b"), {100 + step}, {}});
     history.update(core);
   }
   EXPECT_EQ(steps().at("job").size(), limits::kStepPoints);
@@ -267,28 +267,28 @@ TEST_F(DashboardJsonTest, AsksTheNodeOfARankForLogLines) {
   player("b").facts.reports_log_lines = true;
   a_and_b_run();
   tail(0);
-  EXPECT_FALSE(heard<control::LogTailRequest>("a")) << "it would not understand";
+  EXPECT_FALSE(received<control::LogTailRequest>("a")) << "it would not understand";
   tail(3);
-  ASSERT_TRUE(heard<control::LogTailRequest>("b"));
-  EXPECT_EQ(heard<control::LogTailRequest>("b")->local_rank, 1);
+  ASSERT_TRUE(received<control::LogTailRequest>("b"));
+  EXPECT_EQ(received<control::LogTailRequest>("b")->local_rank, 1);
   tail(4);
   tail(-1);
   EXPECT_EQ(lines(4).at("why"), "no node has this rank now");
-  EXPECT_EQ(lines(0).at("why"), "the agent of its node is older and tells no lines");
+  EXPECT_EQ(lines(0).at("why"), "the agent of its node is older and sends no lines");
   EXPECT_EQ(lines(3).at("why"), "waiting for its node");
 }
 
 TEST_F(DashboardJsonTest, ShowsLogLinesOfTheRequestedRank) {
   player("b").facts.reports_log_lines = true;
   a_and_b_run();
-  says("b", control::LogLines{round_of("b"), 1, true, {"<b>", "\xff"}, {"oh"}});
+  sends("b", control::LogLines{round_of("b"), 1, true, {"<b>", "\xff"}, {"oh"}});
   EXPECT_EQ(lines(3).at("out").at(0), "<b>") << "the page shows it as text";
   EXPECT_EQ(lines(3).at("err"), json({"oh"}));
   EXPECT_EQ(lines(3).at("why"), "");
   EXPECT_EQ(lines(2).at("out"), json::array());
-  says("b", control::LogLines{round_of("b"), 1, false, {}, {}});
+  sends("b", control::LogLines{round_of("b"), 1, false, {}, {}});
   EXPECT_NE(lines(3).at("why").get<std::string>().find("--tee 3"), std::string::npos);
-  says("b", control::LogLines{RoundNumber(99), 1, true, {"of another round"}, {}});
+  sends("b", control::LogLines{RoundNumber(99), 1, true, {"of another round"}, {}});
   EXPECT_EQ(lines(3).at("out"), json::array());
 }
 
@@ -296,11 +296,11 @@ TEST_F(DashboardJsonTest, IgnoresInvalidLogLines) {
   player("b").facts.reports_log_lines = true;
   a_and_b_run();
   const RoundNumber round = round_of("b");
-  says("b", control::LogLines{round, 7, true, {"of no worker"}, {}});
-  says("b",
-       control::LogLines{round, 1, true, std::vector<std::string>(limits::kTailLines + 1), {}});
-  says("b",
-       control::LogLines{round, 1, true, {}, {std::string(limits::kLineBytesReported + 1, 'x')}});
+  sends("b", control::LogLines{round, 7, true, {"of no worker"}, {}});
+  sends("b",
+        control::LogLines{round, 1, true, std::vector<std::string>(limits::kTailLines + 1), {}});
+  sends("b",
+        control::LogLines{round, 1, true, {}, {std::string(limits::kLineBytesReported + 1, 'x')}});
   EXPECT_EQ(lines(3).at("why"), "waiting for its node");
 }
 

@@ -19,9 +19,9 @@ class HistoryRecorder : public JobTest {
   }
   std::string metrics() { return job_metrics(core, job_history); }
   void fails_and_all_stop(const std::string& name, Duration stopping = {}) {
-    says_failed(name, 3);
+    sends_failed(name, 3);
     passes(stopping);
-    all({"a", "b"}, &JobTest::says_stopped);
+    all({"a", "b"}, &JobTest::sends_stopped);
   }
 };
 
@@ -31,14 +31,14 @@ TEST_F(HistoryRecorder, RecordsARoundFromFormingToItsEnd) {
   const Instant formed = now;
   join("b");
   passes(1s);
-  all({"a", "b"}, &JobTest::says_started);
+  all({"a", "b"}, &JobTest::sends_started);
   EXPECT_EQ(round().nodes, 2U);
   EXPECT_EQ(round().workers, 4);
   EXPECT_EQ(round().formed_at, formed);
   EXPECT_EQ(round().started_at, formed + 1s);
   EXPECT_FALSE(round().stopped_at);
   passes(7s);
-  all({"a", "b"}, &JobTest::says_done);
+  all({"a", "b"}, &JobTest::sends_done);
   EXPECT_EQ(round().over_at, formed + 8s);
   EXPECT_FALSE(round().stopped_at) << "it ended well";
   EXPECT_FALSE(round().failure);
@@ -56,9 +56,9 @@ TEST_F(HistoryRecorder, RecordsAFailureWithItsClassAndTimesTheRecovery) {
   EXPECT_NE(round(1).root_cause.find("on b) exited with code 3"), std::string::npos);
   EXPECT_EQ(record().recoveries().count(), 0) << "its workers do not run yet";
   passes(200ms);
-  says_started("a");
+  sends_started("a");
   EXPECT_EQ(record().recoveries().count(), 0) << "not all";
-  says_started("b");
+  sends_started("b");
   EXPECT_EQ(record().recoveries().count(), 1);
   EXPECT_DOUBLE_EQ(record().recoveries().sum_s, 0.6);
   EXPECT_EQ(record().recoveries().counts.at(3), 1) << "0.5 to 1 s";
@@ -68,7 +68,7 @@ TEST_F(HistoryRecorder, ARecoverySpansRoundsThatNeverRan) {
   a_and_b_run();
   fails_and_all_stop("a", 1s);
   fails_and_all_stop("a", 1s);
-  all({"a", "b"}, &JobTest::says_started);
+  all({"a", "b"}, &JobTest::sends_started);
   EXPECT_EQ(record().recoveries().count(), 1);
   EXPECT_DOUBLE_EQ(record().recoveries().sum_s, 2);
   EXPECT_EQ(record().failures().at(FailureClass::UserError), 2);
@@ -77,7 +77,7 @@ TEST_F(HistoryRecorder, ARecoverySpansRoundsThatNeverRan) {
 TEST_F(HistoryRecorder, ALostNodeHasItsOwnFailureClass) {
   a_and_b_run();
   dies("b");
-  says_stopped("a");
+  sends_stopped("a");
   passes(limits::kDeathGrace);
   EXPECT_EQ(round().failure, FailureClass::LostNode);
   EXPECT_EQ(round().cause, control::StopCause::NodeLost);
@@ -94,9 +94,9 @@ TEST_F(HistoryRecorder, RecordsAreBounded) {
   end.last_lines.assign(40, std::string(405, 'x'));
   const size_t many = limits::kRoundsReported + 20;
   for (size_t i = 0; i < many; ++i) {
-    says_started("a");
-    says("a", control::Failed{round_of("a"), end});
-    says_stopped("a");
+    sends_started("a");
+    sends("a", control::Failed{round_of("a"), end});
+    sends_stopped("a");
   }
   EXPECT_EQ(record().rounds_formed(), static_cast<int64_t>(many + 1));
   EXPECT_EQ(record().rounds().size(), limits::kRoundsReported);
@@ -109,7 +109,7 @@ TEST_F(HistoryRecorder, RecordsAreBounded) {
 
 TEST_F(HistoryRecorder, ARestartedJobHasANewHistory) {
   a_and_b_run();
-  all({"a", "b"}, &JobTest::says_done);
+  all({"a", "b"}, &JobTest::sends_done);
   all({"a", "b"}, &JobTest::acks);
   all({"a", "b"}, &JobTest::dies);
   EXPECT_EQ(record().rounds().size(), 1U) << "what was decided is remembered";

@@ -21,9 +21,9 @@ TEST(LogRateLimiter, AllowsTheSameTextOnceAMinute) {
 
 TEST(LogRateLimiter, LimitsDifferentTextsToo) {
   LogRateLimiter texts;
-  size_t said = 0;
-  for (int i = 0; i < 1000; ++i) said += texts.may_log(kBegin, std::to_string(i)) ? 1 : 0;
-  EXPECT_EQ(said, limits::kLogTextsKept);
+  size_t logged = 0;
+  for (int i = 0; i < 1000; ++i) logged += texts.may_log(kBegin, std::to_string(i)) ? 1 : 0;
+  EXPECT_EQ(logged, limits::kLogTextsKept);
   EXPECT_TRUE(texts.may_log(kBegin + 1min, "another"));
 }
 

@@ -24,7 +24,7 @@ TEST_F(StoreTest, EveryWriteWakesWaiters) {
                         {"/push", [&] { write(1, Op::QueuePush, "/push", "1"); }}}) {
     EXPECT_EQ(list(2, Op::Wait, {way.name}), "") << way.name;
     way.write();
-    EXPECT_EQ(heard(2), "b0") << way.name;
+    EXPECT_EQ(replies_to(2), "b0") << way.name;
   }
   EXPECT_EQ(store_.waits(), 0u);
 }
@@ -32,7 +32,7 @@ TEST_F(StoreTest, EveryWriteWakesWaiters) {
 TEST_F(StoreTest, CompareSetWithoutEffectWakesNoWaiter) {
   list(2, Op::Wait, {"/c"});
   compare_set("/c", "expected", "new");
-  EXPECT_EQ(heard(2), "");
+  EXPECT_EQ(replies_to(2), "");
 }
 
 TEST_F(StoreTest, WaitForManyKeysEndsWithTheLast) {
@@ -40,17 +40,17 @@ TEST_F(StoreTest, WaitForManyKeysEndsWithTheLast) {
   set(1, "/b", "");
   set(1, "/b", "");
   set(1, "/a", "");
-  EXPECT_EQ(heard(2), "");
+  EXPECT_EQ(replies_to(2), "");
   set(1, "/c", "");
-  EXPECT_EQ(heard(2), "b0");
+  EXPECT_EQ(replies_to(2), "b0");
 }
 
 TEST_F(StoreTest, DuplicateKeysInOneWaitCountOnce) {
   list(2, Op::Wait, {"/a", "/a", "/b", "/a"});
   set(1, "/a", "");
-  EXPECT_EQ(heard(2), "");
+  EXPECT_EQ(replies_to(2), "");
   set(1, "/b", "");
-  EXPECT_EQ(heard(2), "b0");
+  EXPECT_EQ(replies_to(2), "b0");
 }
 
 TEST_F(StoreTest, AKeySetAndDeletedStillCounts) {
@@ -58,7 +58,7 @@ TEST_F(StoreTest, AKeySetAndDeletedStillCounts) {
   set(1, "/a", "");
   key(1, Op::DeleteKey, "/a");
   set(1, "/b", "");
-  EXPECT_EQ(heard(2), "b0");
+  EXPECT_EQ(replies_to(2), "b0");
 }
 
 TEST_F(StoreTest, CancelWaitIsAlwaysAnsweredAndTheWaitNeverAfterIt) {
@@ -66,7 +66,7 @@ TEST_F(StoreTest, CancelWaitIsAlwaysAnsweredAndTheWaitNeverAfterIt) {
   list(2, Op::Wait, {"/a"});
   EXPECT_EQ(bare(2, Op::CancelWait), "b1");
   set(1, "/a", "");
-  EXPECT_EQ(heard(2), "");
+  EXPECT_EQ(replies_to(2), "");
   EXPECT_EQ(list(2, Op::Wait, {"/a"}), "b0");
 }
 
@@ -80,9 +80,9 @@ TEST_F(StoreTest, ANewerWaitReplacesTheOlder) {
   list(2, Op::Wait, {"/a"});
   list(2, Op::Wait, {"/b"});
   set(1, "/a", "");
-  EXPECT_EQ(heard(2), "");
+  EXPECT_EQ(replies_to(2), "");
   set(1, "/b", "");
-  EXPECT_EQ(heard(2), "b0");
+  EXPECT_EQ(replies_to(2), "b0");
 }
 
 TEST_F(StoreTest, AClosedSessionIsForgotten) {
@@ -91,8 +91,8 @@ TEST_F(StoreTest, AClosedSessionIsForgotten) {
   closed(2);
   set(1, "/a", "");
   set(1, "/b", "");
-  EXPECT_EQ(heard(2), "");
-  EXPECT_EQ(heard(3), "b0");
+  EXPECT_EQ(replies_to(2), "");
+  EXPECT_EQ(replies_to(3), "b0");
   EXPECT_EQ(store_.waits(), 0u);
 }
 
@@ -100,7 +100,7 @@ TEST_F(StoreTest, EachWaiterIsAnsweredOnce) {
   for (uint64_t s = 10; s < 20; ++s) list(s, Op::Wait, {"/a"});
   set(1, "/a", "");
   set(1, "/a", "");
-  for (uint64_t s = 10; s < 20; ++s) EXPECT_EQ(heard(s), "b0");
+  for (uint64_t s = 10; s < 20; ++s) EXPECT_EQ(replies_to(s), "b0");
 }
 
 TEST_F(StoreTest, QueuesAreFirstInFirstOut) {
@@ -133,42 +133,42 @@ TEST_F(StoreTest, DeleteAndGetDoNotTouchQueues) {
 TEST_F(StoreTest, APushWakesOneWaiterInOrderOfArrival) {
   for (uint64_t s : {2u, 3u, 4u}) list(s, Op::Wait, {"/q"});
   write(1, Op::QueuePush, "/q", "x");
-  EXPECT_EQ(heard(2), "b0");
-  EXPECT_EQ(heard(3), "");
+  EXPECT_EQ(replies_to(2), "b0");
+  EXPECT_EQ(replies_to(3), "");
   EXPECT_EQ(key(2, Op::QueuePop, "/q"), "1 'x'");
-  EXPECT_EQ(heard(3), "");
+  EXPECT_EQ(replies_to(3), "");
   write(1, Op::QueuePush, "/q", "y");
-  EXPECT_EQ(heard(3), "b0");
-  EXPECT_EQ(heard(4), "");
+  EXPECT_EQ(replies_to(3), "b0");
+  EXPECT_EQ(replies_to(4), "");
 }
 
 TEST_F(StoreTest, ASetOfTheSameNameWakesAllWaitersOfAQueue) {
   for (uint64_t s : {2u, 3u}) list(s, Op::Wait, {"/q"});
   set(1, "/q", "");
-  EXPECT_EQ(heard(2), "b0");
-  EXPECT_EQ(heard(3), "b0");
+  EXPECT_EQ(replies_to(2), "b0");
+  EXPECT_EQ(replies_to(3), "b0");
 }
 
 TEST_F(StoreTest, AnItemWhoseWaiterVanishesWakesTheNext) {
   for (uint64_t s : {2u, 3u}) list(s, Op::Wait, {"/q"});
   write(1, Op::QueuePush, "/q", "x");
   closed(2);
-  EXPECT_EQ(heard(3), "b0");
+  EXPECT_EQ(replies_to(3), "b0");
 }
 
 TEST_F(StoreTest, AnItemWhoseWaiterCancelsWakesTheNext) {
   for (uint64_t s : {2u, 3u}) list(s, Op::Wait, {"/q"});
   write(1, Op::QueuePush, "/q", "x");
   EXPECT_EQ(bare(2, Op::CancelWait), "b0 b1");
-  EXPECT_EQ(heard(3), "b0");
+  EXPECT_EQ(replies_to(3), "b0");
 }
 
 TEST_F(StoreTest, ABarrierOpensForAllWithTheLastArrival) {
   EXPECT_EQ(number(2, Op::Barrier, "/b", 3), "");
   EXPECT_EQ(number(3, Op::Barrier, "/b", 3), "");
   EXPECT_EQ(number(4, Op::Barrier, "/b", 3), "b0");
-  EXPECT_EQ(heard(2), "b0");
-  EXPECT_EQ(heard(3), "b0");
+  EXPECT_EQ(replies_to(2), "b0");
+  EXPECT_EQ(replies_to(3), "b0");
   EXPECT_EQ(number(5, Op::Barrier, "/b", 3), "b0") << "it never closes again";
 }
 
@@ -180,18 +180,18 @@ TEST_F(StoreTest, ABarrierOfOneOrLessIsOpen) {
 TEST_F(StoreTest, ABarriersCountIsAnOrdinaryKey) {
   list(9, Op::Wait, {"/b"});
   number(2, Op::Barrier, "/b", 3);
-  EXPECT_EQ(heard(9), "b0") << "the key exists now";
-  EXPECT_EQ(heard(2), "");
+  EXPECT_EQ(replies_to(9), "b0") << "the key exists now";
+  EXPECT_EQ(replies_to(2), "");
   EXPECT_EQ(get("/b"), "'1'");
   set(1, "/b", "0");
-  EXPECT_EQ(heard(2), "b0");
+  EXPECT_EQ(replies_to(2), "b0");
 }
 
 TEST_F(StoreTest, ACancelledArrivalStaysCounted) {
   number(2, Op::Barrier, "/b", 2);
   EXPECT_EQ(bare(2, Op::CancelWait), "b1");
   EXPECT_EQ(number(3, Op::Barrier, "/b", 2), "b0");
-  EXPECT_EQ(heard(2), "");
+  EXPECT_EQ(replies_to(2), "");
 }
 
 TEST_F(StoreTest, ABarrierOnTextEndsTheSession) {
@@ -202,7 +202,7 @@ TEST_F(StoreTest, ABarrierOnTextEndsTheSession) {
 TEST_F(StoreTest, APushWakesNoBarrier) {
   number(2, Op::Barrier, "/b", 2);
   write(1, Op::QueuePush, "/b", "x");
-  EXPECT_EQ(heard(2), "");
+  EXPECT_EQ(replies_to(2), "");
 }
 
 }  // namespace

@@ -35,9 +35,9 @@ class StoreBudget : public StoreTest {
   }
   std::string run(const Command& command) {
     store->apply(SessionId(1), command, sink);
-    std::string said = std::move(sink.said[1]);
-    sink.said.erase(1);
-    return said;
+    std::string replies = std::move(sink.replies[1]);
+    sink.replies.erase(1);
+    return replies;
   }
   std::string write(Op op, std::string_view key, size_t size) {
     const std::string value(size, 'v');
@@ -163,7 +163,7 @@ TEST_F(StoreBudget, IsSharedByStores) {
   command.key = "/b";
   command.value = value;
   other.apply(SessionId(2), command, sink);
-  EXPECT_EQ(sink.said[2], "refused");
+  EXPECT_EQ(sink.replies[2], "refused");
 }
 
 // A reply that names a small value many times holds it once.

@@ -228,7 +228,7 @@ TEST(StoreReference, EqualsTheReferenceOnRandomCommands) {
         twin.apply(session, command, want);
       }
       std::erase_if(want, [](const auto& one) { return one.second.empty(); });
-      ASSERT_EQ(got.said, want) << "seed " << seed << " step " << step;
+      ASSERT_EQ(got.replies, want) << "seed " << seed << " step " << step;
     }
   }
 }

@@ -1,4 +1,4 @@
-// `.metadata` of torch.distributed.checkpoint: what its writers pickle, and what nobody should.
+// `.metadata` of torch.distributed.checkpoint: what its writers pickle, and malformed ones.
 // tests/sdk/snapshot/test_distributed_checkpoint.py reads files of the real one.
 #include "snapshot_files/archive/dcp_metadata.hpp"
 

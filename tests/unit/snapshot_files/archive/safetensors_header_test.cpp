@@ -1,4 +1,4 @@
-// Headers of safetensors files: what Hugging Face's library writes, and what nobody should.
+// Headers of safetensors files: what Hugging Face's library writes, and malformed ones.
 #include "snapshot_files/archive/safetensors_header.hpp"
 
 #include <cstring>

@@ -58,9 +58,9 @@ size_t operations_of(const Case& test) {
 }
 
 // Invariants after every fault.
-void expect_whole(MemoryFiles& files, const Case& test, const std::optional<Status>& said) {
+void expect_whole(MemoryFiles& files, const Case& test, const std::optional<Status>& outcome) {
   const std::string found = newest(files, kDir);
-  if (said && said->ok()) {
+  if (outcome && outcome->ok()) {
     EXPECT_EQ(found, test.saved);
   } else if (test.has_exchange || test.step != 2) {
     EXPECT_TRUE(found == test.old || found == test.saved) << found;
@@ -84,10 +84,10 @@ TEST_P(SnapshotCrash, AnyOneFailureLeavesTheOldOrTheNewSnapshot) {
       SCOPED_TRACE("operation " + std::to_string(at));
       MemoryFiles files;
       prepare(files, GetParam());
-      const std::optional<Status> said = save_with(files, GetParam(), at, fault);
-      ASSERT_TRUE(said.has_value());
+      const std::optional<Status> outcome = save_with(files, GetParam(), at, fault);
+      ASSERT_TRUE(outcome.has_value());
       EXPECT_TRUE(scan(files, kDir)->incomplete.empty());  // and no partial one is visible
-      expect_whole(files, GetParam(), said);
+      expect_whole(files, GetParam(), outcome);
     }
   }
 }
@@ -100,11 +100,11 @@ TEST_P(SnapshotCrash, APowerCutAnywhereLeavesTheOldOrTheNewSnapshot) {
       MemoryFiles files;
       prepare(files, GetParam());
       const Fault fault = seed % 2 == 0 ? Fault::Cut : Fault::HalfAndCut;
-      const std::optional<Status> said = save_with(files, GetParam(), at, fault);
+      const std::optional<Status> outcome = save_with(files, GetParam(), at, fault);
       std::mt19937 random(seed);
       // Seeds 0 and 1: no unsynced change survives; 2 and 3: all survive; then by chance.
       files.lose_power([&] { return seed < 2 ? false : seed < 4 || random() % 2 == 0; });
-      expect_whole(files, GetParam(), said);
+      expect_whole(files, GetParam(), outcome);
     }
   }
 }

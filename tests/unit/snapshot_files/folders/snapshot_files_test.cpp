@@ -111,10 +111,10 @@ class CatalogTest : public testing::Test {
     ASSERT_TRUE((*file)->write_at(0, archive::bytes_of(text)).ok());
   }
   // model.pt with five bytes, and a manifest for it.
-  std::string snapshot(int64_t step, int64_t said = -1) {
+  std::string snapshot(int64_t step, int64_t step_in_manifest = -1) {
     const std::string path = "d/" + snapshot_name(step);
     EXPECT_TRUE(files_.make_folder(path).ok());
-    Manifest manifest = some_manifest(said < 0 ? step : said);
+    Manifest manifest = some_manifest(step_in_manifest < 0 ? step : step_in_manifest);
     manifest.files = {{"model.pt", 5, archive::crc32(archive::bytes_of("12345"))}};
     put(path + "/model.pt", "12345");
     put(path + "/manifest.json", encode(manifest));
@@ -147,7 +147,7 @@ TEST_F(CatalogTest, FindsTheNewestCompleteSnapshot) {
 TEST_F(CatalogTest, ExplainsAnIncompleteSnapshot) {
   snapshot(1);
   const std::string two = snapshot(2), three = snapshot(3), four = snapshot(4);
-  snapshot(5, /*said=*/6);
+  snapshot(5, /*step_in_manifest=*/6);
   ASSERT_TRUE(files_.remove_file(two + "/manifest.json").ok());
   ASSERT_TRUE(files_.remove_file(three + "/model.pt").ok());
   ASSERT_TRUE(

@@ -90,7 +90,7 @@ TEST(FlightTracesTest, EqualDumpsAndDumpsOfOneRankShowNothing) {
   EXPECT_EQ(
       compare_dumps({trace_dump({{2, "gloo:barrier"}}), trace_dump({{1, "gloo:barrier"}})}).text,
       "")
-      << "nobody waits";
+      << "no rank waits";
 }
 
 TEST(FlightTracesTest, AnythingElseIsLeftOut) {

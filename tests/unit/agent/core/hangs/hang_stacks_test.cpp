@@ -112,7 +112,7 @@ TEST(HangStacks, StacksOfDifferentFormatsAreComparable) {
   EXPECT_EQ(compare({kGdbOutside, kSpyBarrier}).odd, 0U);
 }
 
-TEST(HangStacks, NothingIsChosenWhereStacksDoNotTell) {
+TEST(HangStacks, NothingIsChosenWhereStacksAreAlike) {
   EXPECT_EQ(compare({}).odd, std::nullopt);
   EXPECT_EQ(compare({kNone, kNone}).odd, std::nullopt);
   EXPECT_EQ(compare({kNone, kSpyBarrier}).odd, std::nullopt);
@@ -153,7 +153,7 @@ TEST(HangStacks, OfRanksWithoutAFrameOfACollectiveTheOneThatSleepsIsChosen) {
   EXPECT_EQ(compare_in_kernel({sleeps, waits, waits}).odd, 0U);
 }
 
-TEST(HangStacks, NothingIsChosenWhereTheKernelDoesNotTell) {
+TEST(HangStacks, NothingIsChosenWhereTheKernelShowsNoDifference) {
   const std::string waits = kernel("futex_do_wait"), sleeps = kernel("hrtimer_nanosleep");
   const std::string runs = kernel("nothing that it tells");
   EXPECT_EQ(compare_in_kernel({waits, waits}).odd, std::nullopt);

@@ -38,7 +38,7 @@ class HangWatchTest : public testing::Test {
   void beats(size_t i, int64_t step, uint32_t phase = kTraining, int64_t collectives = 0) {
     workers[i].beat = Heartbeat{step, collectives, phase, {}};
   }
-  // Worker i is in a section, for as long as the test goes on.
+  // Worker i is in a section, for as long as the test lasts.
   void enters(size_t i, const std::string& name, Duration limit = {}) {
     workers[i].section = SectionTimes{name, {}, 0, limit};
     workers[i].section_age = {};
@@ -124,7 +124,7 @@ TEST_F(HangWatchTest, NamesTheRankWithTheFewestCollectives) {
   expect_hang(1, "fewer collectives than the others (41)");
 }
 
-TEST_F(HangWatchTest, GuessesOnlyWhereNothingTellsTheRanksApart) {
+TEST_F(HangWatchTest, GuessesOnlyWhereNothingDistinguishesTheRanks) {
   watches(10s);
   beats(0, 7);
   beats(1, 7);
@@ -291,7 +291,7 @@ TEST_F(HangWatchTest, AutoEndsASuspendedRankSoon) {
   watches_by_itself();
   workers[0].state = State::Stopped;
   now = now + 5s;
-  EXPECT_FALSE(watch->look(now, workers)) << "the kernel told that it was stopped";
+  EXPECT_FALSE(watch->look(now, workers)) << "the kernel reported that it was stopped";
   passes(limits::kHangStoppedTimeout);
   expect_hang(0, "stopped by a signal");
   EXPECT_TRUE(hang->is_sure);
@@ -341,7 +341,7 @@ TEST_F(HangWatchTest, ASectionLongerThanItsOwnLimitIsAHangEvenOfABusyWorker) {
   expect_hang(1, "in the section 'checkpoint' for");
   EXPECT_NE(hang->how.find("its limit is 90.0 s, given by the program"), std::string::npos)
       << hang->how;
-  EXPECT_TRUE(hang->is_sure) << "the program has said so";
+  EXPECT_TRUE(hang->is_sure) << "the program has reported it";
 }
 
 TEST_F(HangWatchTest, TheLimitOfASectionIsLearnedAndKeptOverRounds) {

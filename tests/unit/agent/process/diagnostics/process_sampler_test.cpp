@@ -21,7 +21,7 @@ TEST(WorkerSamples, DistinguishesStates) {
   EXPECT_EQ(parse_state(status("T (stopped)", "0")), State::Stopped);
   EXPECT_EQ(parse_state(status("t (tracing stop)", "4711")), State::Traced);
   EXPECT_EQ(parse_state(status("S (sleeping)", "4711")), State::Traced) << "under a debugger";
-  EXPECT_EQ(parse_state(""), State::Going) << "it has ended: its end tells more";
+  EXPECT_EQ(parse_state(""), State::Going) << "it has ended: its exit status has more";
 }
 
 TEST(WorkerSamples, CountsCpuTimeFaultsAndBytes) {

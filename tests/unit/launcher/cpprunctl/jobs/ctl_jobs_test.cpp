@@ -55,10 +55,10 @@ TEST(CtlJobs, FindsAgentsByTheirSocketNames) {
 
 TEST(CtlJobs, DecodesAWholeView) {
   const admin::NodeView view = view_of("toy", 7, true);
-  const Result<admin::NodeView> heard = decode_node_view(encode(view));
-  ASSERT_TRUE(heard.ok());
-  EXPECT_EQ(encode(*heard), encode(view));
-  EXPECT_EQ(heard->workers.at(0).progress->step_takes, 12ms);
+  const Result<admin::NodeView> decoded = decode_node_view(encode(view));
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_EQ(encode(*decoded), encode(view));
+  EXPECT_EQ(decoded->workers.at(0).progress->step_takes, 12ms);
 }
 
 TEST(CtlJobs, SurvivesInvalidViews) {

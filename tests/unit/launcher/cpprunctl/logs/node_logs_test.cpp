@@ -95,7 +95,7 @@ TEST_F(NodeLogsTest, GapsNameRankRoundFileAndNode) {
   EXPECT_THAT(gaps_.back(), HasSubstr("was replaced by another file"));
 }
 
-TEST_F(NodeLogsTest, ARemovedFileIsNamedOnceAndGoesOnWhereItWas) {
+TEST_F(NodeLogsTest, ARemovedFileIsNamedOnceAndContinuesWhereItWas) {
   take(reply_of(1, {part(0, 0, "one\n")}));
   for (int i = 0; i < 3; ++i) take(reply_of(1, {part(0, 4, "", LogGap::Removed)}));
   EXPECT_THAT(gaps_, ElementsAre(HasSubstr("stdout.log on node-b was removed")));

@@ -8,7 +8,7 @@ namespace {
 
 using Action = LeaderAnnouncerCore::Action;
 
-constexpr auto kTells = limits::kHelloTimeout / limits::kAnnounceInterval;
+constexpr auto kAnnouncements = limits::kHelloTimeout / limits::kAnnounceInterval;
 
 TEST(LeaderAnnouncerCore, SendsNothingWithoutAConnection) {
   LeaderAnnouncerCore core;
@@ -30,7 +30,7 @@ TEST(LeaderAnnouncerCore, GivesUpOnASilentConnection) {
   LeaderAnnouncerCore core;
   core.on_connected();
   core.on_answer();
-  for (int i = 0; i < kTells; ++i) EXPECT_EQ(core.on_time(), Action::Announce);
+  for (int i = 0; i < kAnnouncements; ++i) EXPECT_EQ(core.on_time(), Action::Announce);
   EXPECT_EQ(core.on_time(), Action::Reconnect);
   EXPECT_EQ(core.on_time(), Action::Nothing) << "until there is a line again";
   core.on_connected();

@@ -33,12 +33,12 @@ class ReconnectPolicyTest : public testing::Test {
   void is_probed(bool is_torch_store) {
     call([&](Effects& e) { core.on_probed(now, is_torch_store, e); });
   }
-  void hears(std::span<const uint8_t> bytes) {
+  void receives(std::span<const uint8_t> bytes) {
     core.on_bytes(bytes);
-    while (auto message = next()) heard.push_back(*message);
+    while (auto message = next()) received.push_back(*message);
   }
-  void hears(const control::CoordinatorMessage& message) {
-    hears(to_frame(control::encode(message)));
+  void receives(const control::CoordinatorMessage& message) {
+    receives(to_frame(control::encode(message)));
   }
   std::optional<control::CoordinatorMessage> next() {
     std::optional<control::CoordinatorMessage> found;
@@ -69,7 +69,7 @@ class ReconnectPolicyTest : public testing::Test {
   static inline const Endpoint kRefused{"10.0.0.1", 29500};
   ReconnectPolicy core{{kHead, false, 60s}};
   std::vector<ReconnectPolicy::Effect> done;
-  std::vector<control::CoordinatorMessage> heard;
+  std::vector<control::CoordinatorMessage> received;
 };
 
 using ReconnectPolicyRules = ReconnectPolicyTest;
@@ -83,7 +83,7 @@ TEST_F(ReconnectPolicyRules, BacksOffUpToASecondAndResetsAfterRegistration) {
   }
   EXPECT_EQ(times<ReconnectPolicy::Connect>(), 8);
   connects();
-  hears(control::Bye{});
+  receives(control::Bye{});
   breaks();
   EXPECT_EQ(next_act(), Duration(50ms));
 }
@@ -122,7 +122,7 @@ TEST_F(ReconnectPolicyRules, TriesTheFurtherPortsOfTheJobInTurn) {
   std::construct_at(&core, std::move(options));
   starts();
   connects();
-  hears(control::Refused{"another job", {}, true});
+  receives(control::Refused{"another job", {}, true});
   call([&](Effects& e) { core.on_broken(now, e, true); });
   EXPECT_EQ(core.target(), (Endpoint{"head", 29501}));
   next_act();
@@ -130,7 +130,7 @@ TEST_F(ReconnectPolicyRules, TriesTheFurtherPortsOfTheJobInTurn) {
   EXPECT_EQ(core.target(), (Endpoint{"head", 29502}));
   next_act();
   connects();
-  hears(control::Bye{});
+  receives(control::Bye{});
   breaks();
   EXPECT_EQ(core.target(), (Endpoint{"head", 29502})) << "the job is led there";
 }
@@ -139,7 +139,7 @@ TEST_F(ReconnectPolicyRules, R16_TriesEndpointsInTurnThenPauses) {
   const Endpoint standby{"10.0.0.2", 4711};
   starts();
   connects();
-  hears(control::Bye{});
+  receives(control::Bye{});
   core.set_routes({standby}, false, false);
   EXPECT_EQ(core.target(), kHead) << "the connection stands";
   breaks();
@@ -160,13 +160,13 @@ TEST_F(ReconnectPolicyRules, R13_ConnectsLessOftenToAPeerThatDoesNotLead) {
   for (Duration expected : {50ms, 100ms, 200ms, 400ms, 800ms, 1000ms, 1000ms}) {
     const Endpoint asked = core.target();
     connects();
-    hears(control::Registered{});
+    receives(control::Registered{});
     call([&](auto& effects) { core.on_broken(now, effects, true); });
     EXPECT_NE(core.target(), asked) << "the others may know better";
     EXPECT_EQ(next_act(), expected);
   }
   connects();
-  hears(control::Registered{});
+  receives(control::Registered{});
   breaks();
   EXPECT_EQ(next_act(), Duration(50ms)) << "that one did lead";
 }
@@ -226,7 +226,7 @@ TEST_F(ReconnectPolicyRules, R17_TriesAKnownLeaderFirst) {
   const Endpoint there{"10.0.0.2", 4711};
   starts();
   connects();
-  hears(control::Bye{});
+  receives(control::Bye{});
   core.set_routes({there}, true, false);
   EXPECT_EQ(core.target(), there);
 }
@@ -248,19 +248,19 @@ TEST_F(ReconnectPolicyRules, DecodesMessagesFromAnyFragments) {
   std::vector<uint8_t> bytes = to_frame(control::encode(control::Pong{7, 4s}));
   std::vector<uint8_t> more = to_frame(control::encode(control::Bye{}));
   bytes.insert(bytes.end(), more.begin(), more.end());
-  for (uint8_t byte : bytes) hears(std::span(&byte, 1));
-  ASSERT_EQ(heard.size(), 2U);
-  EXPECT_EQ(std::get<control::Pong>(heard[0]).seq, 7);
-  EXPECT_TRUE(std::holds_alternative<control::Bye>(heard[1]));
+  for (uint8_t byte : bytes) receives(std::span(&byte, 1));
+  ASSERT_EQ(received.size(), 2U);
+  EXPECT_EQ(std::get<control::Pong>(received[0]).seq, 7);
+  EXPECT_TRUE(std::holds_alternative<control::Bye>(received[1]));
 }
 
 TEST_F(ReconnectPolicyRules, InvalidBytesEndTheConnectionOnce) {
   connects();
-  hears(std::vector<uint8_t>{0, 0, 0, 0, 1, 2, 3});
+  receives(std::vector<uint8_t>{0, 0, 0, 0, 1, 2, 3});
   EXPECT_EQ(times<ReconnectPolicy::Broken>(), 1);
   EXPECT_FALSE(core.is_connected());
-  hears(control::Bye{});
-  EXPECT_TRUE(heard.empty());
+  receives(control::Bye{});
+  EXPECT_TRUE(received.empty());
   breaks();
   EXPECT_EQ(times<ReconnectPolicy::Broken>(), 1);
 }
@@ -268,11 +268,11 @@ TEST_F(ReconnectPolicyRules, InvalidBytesEndTheConnectionOnce) {
 TEST_F(ReconnectPolicyRules, BytesOfAnOldConnectionDoNotReachTheNext) {
   connects();
   std::vector<uint8_t> bytes = to_frame(control::encode(control::Pong{7, 4s}));
-  hears(std::span(bytes).first(6));
+  receives(std::span(bytes).first(6));
   breaks();
   connects();
-  hears(control::Bye{});
-  EXPECT_EQ(heard.size(), 1U);
+  receives(control::Bye{});
+  EXPECT_EQ(received.size(), 1U);
 }
 
 TEST_F(ReconnectPolicyRules, ReportsAPersistentErrorOnceAMinute) {

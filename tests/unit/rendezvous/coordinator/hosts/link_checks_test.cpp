@@ -42,13 +42,13 @@ class JobLinkChecksTest : public JobTest {
     answered_.clear();
   }
   // The node has been asked to check its link since forget().
-  bool is_checking(const std::string& name) { return heard<CheckLink>(name) != nullptr; }
+  bool is_checking(const std::string& name) { return received<CheckLink>(name) != nullptr; }
   // Answers the requests that the nodes have: `why` names the failure of the link, "": it is good.
   void links_answer(const std::function<std::string(std::string, std::string)>& why,
                     Duration took = std::chrono::milliseconds(300)) {
     std::vector<std::pair<std::string, CheckLink>> asked;
     for (auto& [name, each] : players) {
-      for (const auto& message : each.heard) {
+      for (const auto& message : each.received) {
         const auto* check = std::get_if<CheckLink>(&message);
         const bool is_here = each.session.has_value();
         if (check != nullptr && is_here && answered_.insert(check->number).second) {
@@ -59,7 +59,7 @@ class JobLinkChecksTest : public JobTest {
     for (const auto& [name, check] : asked) {
       const std::string peer = names_.at(check.peer.port);
       EXPECT_EQ(check.secret, "secret of " + peer);
-      says(name, LinkResult{check.number, why(name, peer), 2 * check.bytes, took});
+      sends(name, LinkResult{check.number, why(name, peer), 2 * check.bytes, took});
     }
   }
   void all_links_are_good() {
@@ -93,7 +93,7 @@ TEST_F(JobLinkChecksTest, ARoundFormsWhenAllPairsHavePassed) {
   join_all({"a", "b", "c", "d"});
   expect_no_assignment("a");
   ASSERT_TRUE(is_checking("a"));
-  EXPECT_EQ(heard<CheckLink>("a")->bytes, kBytes);
+  EXPECT_EQ(received<CheckLink>("a")->bytes, kBytes);
   ASSERT_TRUE(is_checking("c"));
   all_links_are_good();
   for (const char* name : {"a", "b", "c", "d"}) EXPECT_EQ(round_of(name), RoundNumber(1)) << name;
@@ -106,8 +106,8 @@ TEST_F(JobLinkChecksTest, ABadLinkIsFoundInTwoStages) {
   links_fail({"d"});
   for (const char* name : {"a", "b", "c"}) EXPECT_EQ(round_of(name), RoundNumber(1)) << name;
   expect_no_assignment("d");
-  ASSERT_TRUE(heard<control::Wait>("d"));
-  EXPECT_NE(heard<control::Wait>("d")->why.find("the network link of d has failed"),
+  ASSERT_TRUE(received<control::Wait>("d"));
+  EXPECT_NE(received<control::Wait>("d")->why.find("the network link of d has failed"),
             std::string::npos);
   EXPECT_EQ(failed_checks("d"), 1);
   EXPECT_EQ(failed_checks("c"), 0);
@@ -130,9 +130,9 @@ TEST_F(JobLinkChecksTest, TheNextRoundChecksAllAgain) {
   links_fail({"c"});
   links_fail({"c"});
   EXPECT_EQ(round_of("a"), RoundNumber(1));
-  all({"a", "b"}, &JobTest::says_started);
-  says_failed("a");
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_started);
+  sends_failed("a");
+  all({"a", "b"}, &JobTest::sends_stopped);
   EXPECT_EQ(round_of("a"), RoundNumber(1));
   all_links_are_good();
   for (const char* name : {"a", "b", "c"}) EXPECT_EQ(round_of(name), RoundNumber(2)) << name;
@@ -230,15 +230,15 @@ TEST_F(JobLinkChecksTest, ASlowLinkIsReportedAndTakesPart) {
   for (int stage = 0; stage < 2; ++stage) {
     std::vector<std::pair<std::string, CheckLink>> asked;
     for (auto& [name, each] : players) {
-      for (const auto& message : each.heard) {
+      for (const auto& message : each.received) {
         if (const auto* check = std::get_if<CheckLink>(&message)) asked.emplace_back(name, *check);
       }
-      each.heard.clear();
+      each.received.clear();
     }
     for (const auto& [name, check] : asked) {
       const bool is_slow = name == "h" || check.peer.port == 5008;
-      says(name, LinkResult{check.number, "", 2 * check.bytes,
-                            std::chrono::milliseconds(is_slow ? 1000 : 300)});
+      sends(name, LinkResult{check.number, "", 2 * check.bytes,
+                             std::chrono::milliseconds(is_slow ? 1000 : 300)});
     }
   }
   EXPECT_EQ(job().assignments().size(), 8U);
@@ -250,11 +250,11 @@ TEST_F(JobLinkChecksTest, ASlowLinkIsReportedAndTakesPart) {
 TEST_F(JobLinkChecksTest, AResultOfAnotherNodeOrNumberIsIgnored) {
   join_all({"a", "b"});
   ASSERT_TRUE(is_checking("a"));
-  const int64_t number = heard<CheckLink>("a")->number;
-  says("b", LinkResult{number, "", 1, std::chrono::seconds(1)});
-  says("a", LinkResult{number + 100, "", 1, std::chrono::seconds(1)});
+  const int64_t number = received<CheckLink>("a")->number;
+  sends("b", LinkResult{number, "", 1, std::chrono::seconds(1)});
+  sends("a", LinkResult{number + 100, "", 1, std::chrono::seconds(1)});
   expect_no_assignment("a");
-  says("a", LinkResult{number, "", 1, std::chrono::seconds(1)});
+  sends("a", LinkResult{number, "", 1, std::chrono::seconds(1)});
   EXPECT_EQ(round_of("a"), RoundNumber(1));
 }
 

@@ -19,23 +19,23 @@ class Budgets : public JobTest {
   // b dies, and a joins the next round alone.
   void loses_b() {
     dies("b");
-    says_stopped("a");
+    sends_stopped("a");
     passes(limits::kDeathGrace);
   }
   void hangs(const std::string& name) {
     WorkerExit end;
     end.hang = "no heartbeat for 12.0 s";
     end.rank = Rank(assignment(name).base_rank);
-    says(name, control::Failed{round_of(name), end, false});
+    sends(name, control::Failed{round_of(name), end, false});
   }
-  const std::string& outcome() { return heard<control::JobResult>("a")->failure_summary; }
+  const std::string& outcome() { return received<control::JobResult>("a")->failure_summary; }
 };
 
 TEST_F(Budgets, WithoutALimitNoLossIsCounted) {
   runs_with_losses(-1);
   dies("b");
-  EXPECT_EQ(heard<control::Stop>("a")->charged, RestartCharge::None);
-  says_stopped("a");
+  EXPECT_EQ(received<control::Stop>("a")->charged, RestartCharge::None);
+  sends_stopped("a");
   passes(limits::kDeathGrace);
   expect_assignment("a", 2, 0, 2);
   EXPECT_EQ(class_budgets(assignment("a")).node_losses, 0);
@@ -46,8 +46,8 @@ TEST_F(Budgets, WithoutALimitNoLossIsCounted) {
 TEST_F(Budgets, ALossIsChargedToItsOwnBudget) {
   runs_with_losses(2);
   dies("b");
-  EXPECT_EQ(heard<control::Stop>("a")->charged, RestartCharge::NodeLoss);
-  says_stopped("a");
+  EXPECT_EQ(received<control::Stop>("a")->charged, RestartCharge::NodeLoss);
+  sends_stopped("a");
   passes(limits::kDeathGrace);
   expect_assignment("a", 2, 0, 2);
   EXPECT_EQ(class_budgets(assignment("a")).node_losses, 1);
@@ -60,42 +60,42 @@ TEST_F(Budgets, OneLossTooManyEndsTheJobAndNamesTheBudget) {
   loses_b();
   join("c");
   passes(limits::kScaleUpInterval);
-  if (heard<control::Stop>("a")->round == RoundNumber(2)) says_stopped("a");
+  if (received<control::Stop>("a")->round == RoundNumber(2)) sends_stopped("a");
   expect_assignment("a", 3, 0, 4);
-  says_started("a");
+  sends_started("a");
   dies("c");
-  EXPECT_FALSE(heard<control::JobResult>("a")) << "its workers live";
-  says_stopped("a");
+  EXPECT_FALSE(received<control::JobResult>("a")) << "its workers live";
+  sends_stopped("a");
   passes(limits::kDeathGrace);
   expect_decided("a", false);
   EXPECT_EQ(outcome(), "the agent on c died; node losses used: 1 of 1 (--max-node-losses)");
-  EXPECT_FALSE(heard<control::JobResult>("a")->root_cause) << "no worker is to blame";
+  EXPECT_FALSE(received<control::JobResult>("a")->root_cause) << "no worker is to blame";
 }
 
 TEST_F(Budgets, ASilentNodeAndOneThatWasCutOffAreLosses) {
   runs_with_losses(5);
-  says_stopped("b");  // at the end of its worker lease
-  says_stopped("a");
+  sends_stopped("b");  // at the end of its worker lease
+  sends_stopped("a");
   EXPECT_EQ(class_budgets(assignment("a")).node_losses, 1);
-  all({"a", "b"}, &JobTest::says_started);
+  all({"a", "b"}, &JobTest::sends_started);
   player("b").is_silent = true;
   passes(limits::kNodeLease + 1s);
-  says_stopped("a");
+  sends_stopped("a");
   EXPECT_EQ(class_budgets(assignment("a")).node_losses, 2);
 }
 
 TEST_F(Budgets, AnUnusableNodeIsALoss) {
   runs_with_losses(5);
   is_unusable("b");
-  says_stopped("a");
+  sends_stopped("a");
   EXPECT_EQ(class_budgets(assignment("a")).node_losses, 1);
 }
 
 TEST_F(Budgets, WorkersThatFailBecauseOfALossCostNothing) {
   runs_with_losses(5);
   dies("b");
-  says_failed("a");
-  says_stopped("a");
+  sends_failed("a");
+  sends_stopped("a");
   passes(limits::kDeathGrace);
   EXPECT_EQ(class_budgets(assignment("a")).node_losses, 1);
   EXPECT_EQ(assignment("a").restart_count, 0);
@@ -103,9 +103,9 @@ TEST_F(Budgets, WorkersThatFailBecauseOfALossCostNothing) {
 
 TEST_F(Budgets, ALossAfterAFailureCostsNothing) {
   runs_with_losses(0);
-  says_failed("a");
+  sends_failed("a");
   dies("b");
-  says_stopped("a");
+  sends_stopped("a");
   passes(limits::kDeathGrace);
   expect_assignment("a", 2, 0, 2);
   EXPECT_EQ(class_budgets(assignment("a")).node_losses, 0);
@@ -115,9 +115,9 @@ TEST_F(Budgets, ALossAfterAFailureCostsNothing) {
 TEST_F(Budgets, ARequestedStopCostsNothing) {
   runs_with_losses(0);
   drains("b");
-  EXPECT_EQ(heard<control::Stop>("a")->charged, RestartCharge::None);
+  EXPECT_EQ(received<control::Stop>("a")->charged, RestartCharge::None);
   dies("b");  // the machine is taken away before it has saved
-  says_saved("a");
+  sends_saved("a");
   passes(limits::kDeathGrace);
   expect_assignment("a", 2, 0, 2);
   EXPECT_EQ(class_budgets(assignment("a")).node_losses, 0);
@@ -126,7 +126,7 @@ TEST_F(Budgets, ARequestedStopCostsNothing) {
 TEST_F(Budgets, ANodeThatLeavesIsNoLoss) {
   runs_with_losses(0);
   leaves("b");
-  says_stopped("a");
+  sends_stopped("a");
   expect_assignment("a", 2, 0, 2);
 }
 
@@ -134,8 +134,8 @@ TEST_F(Budgets, TheExclusionOfAHostTakesNoLossBack) {
   job_spec.exclude_after = 1;
   runs_with_losses(5);
   dies("b");
-  says_failed("a");
-  says_stopped("a");
+  sends_failed("a");
+  sends_stopped("a");
   passes(limits::kDeathGrace);
   EXPECT_EQ(class_budgets(assignment("a")).node_losses, 1);
 }
@@ -146,11 +146,11 @@ TEST_F(Budgets, HangsHaveALimitOfTheirOwn) {
   a_and_b_run();
   EXPECT_EQ(class_budgets(assignment("a")).max_hangs, 1);
   hangs("b");
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_stopped);
   expect_assignment("a", 2, 0, 4);
   EXPECT_EQ(assignment("a").hang_restarts, 1);
   hangs("b");
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_stopped);
   expect_decided("a", false);
   EXPECT_NE(outcome().find("; restarts used after hangs: 1 of 1 (--max-hangs)"), std::string::npos)
       << outcome();
@@ -161,7 +161,7 @@ TEST_F(Budgets, HangsMayGoOnWhereNoFailureMay) {
   job_spec.max_hangs = 1;
   a_and_b_run();
   hangs("b");
-  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b"}, &JobTest::sends_stopped);
   expect_assignment("a", 2, 0, 4);
 }
 
@@ -173,10 +173,10 @@ class Backoff : public Budgets {
     a_and_b_run();
   }
   void round_fails() {
-    says_failed("b");
-    all({"a", "b"}, &JobTest::says_stopped);
+    sends_failed("b");
+    all({"a", "b"}, &JobTest::sends_stopped);
   }
-  void starts() { all({"a", "b"}, &JobTest::says_started); }
+  void starts() { all({"a", "b"}, &JobTest::sends_started); }
   int64_t round() { return job().round().value; }
   // Requires: this many rounds have failed in quick succession.
   void expect_delay(Duration delay) {
@@ -205,7 +205,7 @@ TEST_F(Backoff, TheFirstRestartComesAtOnceAndLaterOnesWaitTwiceAsLong) {
 TEST_F(Backoff, WaitingNodesLearnWhyAndForHowLong) {
   round_fails();
   round_fails();
-  const auto* wait = heard<control::Wait>("a");
+  const auto* wait = received<control::Wait>("a");
   ASSERT_TRUE(wait);
   EXPECT_EQ(wait->delay, 10s);
   EXPECT_EQ(wait->why, job().why_no_round());
@@ -226,11 +226,11 @@ TEST_F(Backoff, ALongRoundBeginsTheCountAnew) {
 
 TEST_F(Backoff, ProgressBeginsTheCountAnew) {
   round_fails();
-  says_failed("b");
-  says_stopped("a");
+  sends_failed("b");
+  sends_stopped("a");
   control::Stopped stopped{round_of("b"), 40'000};
   stopped.step = 12;
-  says("b", stopped);
+  sends("b", stopped);
   EXPECT_EQ(phase(), Phase::Running);
 }
 
@@ -238,13 +238,13 @@ TEST_F(Backoff, ARestartByAnOperatorEndsTheDelayAndTheCount) {
   round_fails();
   round_fails();
   const int64_t before = round();
-  says("a", control::AdminCommand{1, control::AdminCommandKind::Restart});
-  EXPECT_EQ(heard<control::AdminReply>("a")->text, "the next round begins now");
+  sends("a", control::AdminCommand{1, control::AdminCommandKind::Restart});
+  EXPECT_EQ(received<control::AdminReply>("a")->text, "the next round begins now");
   EXPECT_EQ(round(), before + 1);
   EXPECT_EQ(job().admin_restarts(), 0) << "the round had failed by itself";
   starts();
-  says("a", control::AdminCommand{2, control::AdminCommandKind::Restart});
-  all({"a", "b"}, &JobTest::says_stopped);
+  sends("a", control::AdminCommand{2, control::AdminCommandKind::Restart});
+  all({"a", "b"}, &JobTest::sends_stopped);
   starts();
   round_fails();
   EXPECT_EQ(phase(), Phase::Running);
@@ -253,8 +253,8 @@ TEST_F(Backoff, ARestartByAnOperatorEndsTheDelayAndTheCount) {
 TEST_F(Backoff, AStopRequestEndsTheWait) {
   round_fails();
   round_fails();
-  says("a", control::AdminCommand{1, control::AdminCommandKind::Stop, true});
-  EXPECT_TRUE(heard<control::ShutdownRequest>("b"));
+  sends("a", control::AdminCommand{1, control::AdminCommandKind::Stop, true});
+  EXPECT_TRUE(received<control::ShutdownRequest>("b"));
   all({"a", "b"}, &JobTest::leaves_saved);
   EXPECT_TRUE(core.jobs().empty() || job().is_over());
 }
@@ -269,8 +269,8 @@ TEST_F(Backoff, TheCountTravelsWithTheRankAssignments) {
 
 TEST_F(Backoff, LossesCountToo) {
   for (int i = 0; i < 2; ++i) {
-    says_stopped("b");
-    says_stopped("a");
+    sends_stopped("b");
+    sends_stopped("a");
   }
   EXPECT_EQ(job().restart_delay(), 10s);
 }

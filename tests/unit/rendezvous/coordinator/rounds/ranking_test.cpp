@@ -169,8 +169,8 @@ TEST_F(JobTest, Ranks_StayWhenANodeIsReplaced) {
   expect_assignment("n2", 1, 1, 6);
   expect_assignment("n10", 1, 2, 6);
   dies("n1");
-  says_stopped("n2");
-  says_stopped("n10");
+  sends_stopped("n2");
+  sends_stopped("n10");
   passes(limits::kDeathGrace);
   join("n0");  // its name sorts first, yet the others keep their order
   expect_assignment("n2", 2, 0, 6);
@@ -196,10 +196,10 @@ TEST_F(JobTest, Ranks_TheMasterIsRankZeroWithItsReservedPort) {
   join("a");
   EXPECT_EQ(assignment("b").master_addr, player("a").facts.addresses[0]);
   EXPECT_EQ(assignment("b").master_port, player("a").facts.reserved_port);
-  says_failed("a");
+  sends_failed("a");
   player("a").facts.reserved_port = 45678;  // a fresh one each round
-  says_stopped("a");
-  says_stopped("b");
+  sends_stopped("a");
+  sends_stopped("b");
   EXPECT_EQ(assignment("b").master_port, 45678);
 }
 

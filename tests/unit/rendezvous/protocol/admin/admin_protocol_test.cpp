@@ -15,14 +15,14 @@ using nlohmann::json;
 
 TEST(AdminProtocol, ARequestSurvivesEncoding) {
   const AdminQuery asked{"signal", {{"rank", "3"}, {"signal", "10"}, {"odd", "\"}\n\\ \xff"}}};
-  const Result<AdminQuery> heard = decode_query(encode(asked));
-  ASSERT_TRUE(heard.ok()) << heard.error().text;
-  EXPECT_EQ(heard->verb, "signal");
-  EXPECT_EQ(heard->number("rank"), 3);
-  EXPECT_EQ(heard->number("odd"), std::nullopt);
-  EXPECT_EQ(heard->number("none"), std::nullopt);
-  EXPECT_EQ(heard->parameter("none"), "");
-  EXPECT_FALSE(heard->parameters.contains("verb"));
+  const Result<AdminQuery> decoded = decode_query(encode(asked));
+  ASSERT_TRUE(decoded.ok()) << decoded.error().text;
+  EXPECT_EQ(decoded->verb, "signal");
+  EXPECT_EQ(decoded->number("rank"), 3);
+  EXPECT_EQ(decoded->number("odd"), std::nullopt);
+  EXPECT_EQ(decoded->number("none"), std::nullopt);
+  EXPECT_EQ(decoded->parameter("none"), "");
+  EXPECT_FALSE(decoded->parameters.contains("verb"));
 }
 
 TEST(AdminProtocol, RejectsAnythingButAFlatObjectOfTexts) {
@@ -45,9 +45,9 @@ TEST(AdminProtocol, RejectsAnythingButAFlatObjectOfTexts) {
       std::string(60'000, '['),
       "{\"verb\":" + std::string(60'000, '[')};
   for (const std::string& body : bodies) {
-    const Result<AdminQuery> heard = decode_query(body);
-    ASSERT_FALSE(heard.ok()) << body.substr(0, 80);
-    EXPECT_EQ(heard.error().kind, ErrorKind::Protocol);
+    const Result<AdminQuery> decoded = decode_query(body);
+    ASSERT_FALSE(decoded.ok()) << body.substr(0, 80);
+    EXPECT_EQ(decoded.error().kind, ErrorKind::Protocol);
   }
 }
 
@@ -69,15 +69,15 @@ TEST(AdminProtocol, UnknownWorkerValuesAreNull) {
   view.workers[1].progress = Heartbeat{40, 7, 2, 500ms, 250ms};
   view.workers[1].memory_bytes = 4096;
   view.snapshot_step = 20;
-  const json told = json::parse(encode(view));
-  EXPECT_EQ(told.at("node"), "node0");
-  EXPECT_EQ(told.at("snapshot_step"), 20);
-  const json& silent = told.at("workers").at(0);
+  const json encoded = json::parse(encode(view));
+  EXPECT_EQ(encoded.at("node"), "node0");
+  EXPECT_EQ(encoded.at("snapshot_step"), 20);
+  const json& silent = encoded.at("workers").at(0);
   for (const char* name : {"step", "heartbeat_age_s", "step_s", "memory_bytes"}) {
     EXPECT_TRUE(silent.at(name).is_null()) << name;
   }
   EXPECT_FALSE(silent.contains("phase"));
-  const json& known = told.at("workers").at(1);
+  const json& known = encoded.at("workers").at(1);
   EXPECT_EQ(known.at("step"), 40);
   EXPECT_EQ(known.at("heartbeat_age_s"), 0.5);
   EXPECT_EQ(known.at("step_s"), 0.25);
@@ -88,10 +88,10 @@ TEST(AdminProtocol, UnknownWorkerValuesAreNull) {
 }
 
 TEST(AdminProtocol, StacksMayHoldAnyBytes) {
-  const json told = json::parse(encode(std::vector<WorkerStack>{{3, 4711, "f()\n\xff\n"}}));
-  EXPECT_EQ(told.at("stacks").at(0).at("rank"), 3);
-  EXPECT_EQ(told.at("stacks").at(0).at("pid"), 4711);
-  EXPECT_EQ(told.at("stacks").at(0).at("text"), "f()\n\uFFFD\n");
+  const json encoded = json::parse(encode(std::vector<WorkerStack>{{3, 4711, "f()\n\xff\n"}}));
+  EXPECT_EQ(encoded.at("stacks").at(0).at("rank"), 3);
+  EXPECT_EQ(encoded.at("stacks").at(0).at("pid"), 4711);
+  EXPECT_EQ(encoded.at("stacks").at(0).at("text"), "f()\n\uFFFD\n");
 }
 
 TEST(AdminProtocol, AFrameContainsItsLength) {

@@ -27,17 +27,17 @@ bool is_agent_message(const json& value) { return control::decode_agent(pack(val
 TEST(ControlCodec, EveryMessageSurvivesEncoding) {
   RandomMessages random(20261121);
   for (int i = 0; i < 3000; ++i) {
-    AgentMessage said = random.agent(static_cast<size_t>(i) % kAgentKinds);
-    Result<AgentMessage> heard = control::decode_agent(control::encode(said));
-    ASSERT_TRUE(heard.ok()) << i << ": " << heard.error().text;
-    EXPECT_EQ(heard->index(), said.index());
-    EXPECT_EQ(control::encode(*heard), control::encode(said)) << i;
+    AgentMessage sent = random.agent(static_cast<size_t>(i) % kAgentKinds);
+    Result<AgentMessage> decoded = control::decode_agent(control::encode(sent));
+    ASSERT_TRUE(decoded.ok()) << i << ": " << decoded.error().text;
+    EXPECT_EQ(decoded->index(), sent.index());
+    EXPECT_EQ(control::encode(*decoded), control::encode(sent)) << i;
   }
   for (int i = 0; i < 3000; ++i) {
-    CoordinatorMessage said = random.coordinator(static_cast<size_t>(i) % kCoordinatorKinds);
-    Result<CoordinatorMessage> heard = control::decode_coordinator(control::encode(said));
-    ASSERT_TRUE(heard.ok()) << i << ": " << heard.error().text;
-    EXPECT_EQ(control::encode(*heard), control::encode(said)) << i;
+    CoordinatorMessage sent = random.coordinator(static_cast<size_t>(i) % kCoordinatorKinds);
+    Result<CoordinatorMessage> decoded = control::decode_coordinator(control::encode(sent));
+    ASSERT_TRUE(decoded.ok()) << i << ": " << decoded.error().text;
+    EXPECT_EQ(control::encode(*decoded), control::encode(sent)) << i;
   }
 }
 
@@ -70,18 +70,18 @@ TEST(ControlCodec, RejectsAWrongTypeAndAcceptsAMissingField) {
 }
 
 TEST(ControlCodec, FieldsKeepTheirPositions) {
-  control::Failed said{RoundNumber(4), {}, true};
-  said.end.local_rank = LocalRank(1);
-  said.end.rank = Rank(9);
-  said.end.exit_code = -9;
-  said.end.is_oom_kill = true;
-  said.end.ended_at_wall = WallTime{123};
-  said.end.error =
+  control::Failed sent{RoundNumber(4), {}, true};
+  sent.end.local_rank = LocalRank(1);
+  sent.end.rank = Rank(9);
+  sent.end.exit_code = -9;
+  sent.end.is_oom_kill = true;
+  sent.end.ended_at_wall = WallTime{123};
+  sent.end.error =
       ErrorReport{"/tmp/e.json", "ValueError", "trace", WallTime{7}, WallTime{8}, false};
-  said.end.last_lines = {"one", "two"};
-  Result<AgentMessage> heard = control::decode_agent(control::encode(AgentMessage(said)));
-  ASSERT_TRUE(heard.ok());
-  const auto& got = std::get<control::Failed>(*heard);
+  sent.end.last_lines = {"one", "two"};
+  Result<AgentMessage> decoded = control::decode_agent(control::encode(AgentMessage(sent)));
+  ASSERT_TRUE(decoded.ok());
+  const auto& got = std::get<control::Failed>(*decoded);
   EXPECT_EQ(got.round, RoundNumber(4));
   EXPECT_TRUE(got.is_fatal);
   EXPECT_EQ(got.end.rank, Rank(9));
@@ -91,7 +91,7 @@ TEST(ControlCodec, FieldsKeepTheirPositions) {
   EXPECT_EQ(got.end.error->message, "ValueError");
   EXPECT_EQ(got.end.error->stamp, WallTime{7});
   EXPECT_FALSE(got.end.error->is_readable);
-  EXPECT_EQ(got.end.last_lines, said.end.last_lines);
+  EXPECT_EQ(got.end.last_lines, sent.end.last_lines);
 }
 
 TEST(ControlCodec, GoldenBytes) {
@@ -110,17 +110,17 @@ TEST(ControlCodec, GoldenBytes) {
 
 TEST(ControlCodec, DecodesAHelloOfAnotherVersion) {
   json hello = json::array({"hello", {{"protocol", 99}, {"version", "9.9"}, {"new", {1, 2}}}});
-  Result<AgentMessage> heard = control::decode_agent(pack(hello));
-  ASSERT_TRUE(heard.ok());
-  EXPECT_EQ(std::get<control::Hello>(*heard).protocol, 99);
+  Result<AgentMessage> decoded = control::decode_agent(pack(hello));
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_EQ(std::get<control::Hello>(*decoded).protocol, 99);
 }
 
 TEST(ControlCodec, MissingFieldsKeepTheirDefaults) {
-  Result<AgentMessage> heard =
+  Result<AgentMessage> decoded =
       control::decode_agent(pack(json::array({"register", json::object()})));
-  ASSERT_TRUE(heard.ok());
-  EXPECT_EQ(std::get<control::Register>(*heard).nproc, 1);
-  EXPECT_LT(std::get<control::Register>(*heard).job_spec.last_call, Duration{});
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_EQ(std::get<control::Register>(*decoded).nproc, 1);
+  EXPECT_LT(std::get<control::Register>(*decoded).job_spec.last_call, Duration{});
 }
 
 TEST(ControlCodec, RejectsEveryTruncation) {
@@ -159,9 +159,9 @@ TEST(ControlCodec, AnyChangedByteGivesAMessageOrARejection) {
       for (size_t value = i; value < i + values; ++value) {
         Bytes changed = bytes;
         changed[i] = kValues[value % kValues.size()];
-        Result<AgentMessage> heard = control::decode_agent(changed);
-        if (!heard) continue;
-        EXPECT_TRUE(control::decode_agent(control::encode(*heard)).ok());
+        Result<AgentMessage> decoded = control::decode_agent(changed);
+        if (!decoded) continue;
+        EXPECT_TRUE(control::decode_agent(control::encode(*decoded)).ok());
       }
     }
   }
@@ -212,10 +212,10 @@ TEST(ControlCodec, StringsAreBytesUpToALimit) {
   auto why = [](const std::string& text) { return json::array({"leave", {{"why", text}}}); };
   EXPECT_TRUE(is_agent_message(why(limit)));
   EXPECT_FALSE(is_agent_message(why(limit + "x")));
-  Result<AgentMessage> heard =
+  Result<AgentMessage> decoded =
       control::decode_agent(control::encode(AgentMessage(control::Leave{limit + "cut"})));
-  ASSERT_TRUE(heard.ok()) << "a long one is cut, not lost";
-  EXPECT_EQ(std::get<control::Leave>(*heard).why, limit);
+  ASSERT_TRUE(decoded.ok()) << "a long one is cut, not lost";
+  EXPECT_EQ(std::get<control::Leave>(*decoded).why, limit);
 }
 
 TEST(ControlCodec, HugeLengthsAllocateNothing) {
