@@ -7,6 +7,7 @@ identifiers, comments and texts. The glossary is docs/reference/glossary.md.
 import re
 
 WITHDRAWN = {
+    'belief': 'state, assumption',
     'burial': 'removal',
     'buried': 'removed',
     'bury': 'remove',
@@ -19,6 +20,7 @@ WITHDRAWN = {
     'herald': 'leader announcer',
     'mandate': 'leader lease',
     'onlooker': 'dashboard client',
+    'saying': 'printing, reporting',
     'seat': 'coordinator instance',
     'seldom': 'log rate limiter',
     'strike': 'fault, to inject',
