@@ -136,13 +136,13 @@ def test_job_rounds_and_recovery_are_spans(cluster, collector):  # noqa: F811
 def test_an_incoming_traceparent_is_the_parent_of_the_job(cluster, collector):  # noqa: F811
     start(cluster, 'http://127.0.0.1:9/', nodes=(0,), nnodes=1, TRACEPARENT=PARENT,
           OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=collector.url + '/own/path')
-    parent, = received_parents(cluster, 1, (0,))
+    received, = received_parents(cluster, 1, (0,))
     end(cluster)
     trace, parent = PARENT.split('-')[1:3]
     spans = spans_of(collector, parent)
     whole, = named(spans, 'job ')
     assert whole['parentSpanId'] == parent
-    assert {s['traceId'] for s in spans.values()} == {trace} == {parent.split('-')[1]}
+    assert {s['traceId'] for s in spans.values()} == {trace} == {received.split('-')[1]}
     assert {path for path, _, _ in collector.requests} == {'/own/path'}
 
 
