@@ -109,7 +109,7 @@ class Agent {
   // workers at once, because the lines may take limits::kLastLinesTimeout.
   void on_worker_failed(Instant now, const WorkerExit& end, Effects& effects);
   // The reaper process killed the workers at the deadline before the one of the last
-  // SetWorkerLease: only this agent was suspended. The round cannot go on, and one of them may
+  // SetWorkerLease: only this agent was suspended. The round cannot continue, and one of them may
   // outlive SIGKILL.
   void on_workers_killed(Instant now, Effects& effects);
   void on_worker_exit(Instant now, const WorkerExit& end, Effects& effects);
@@ -127,8 +127,8 @@ class Agent {
   void on_start_failed(Instant now, const Error& error, Effects& effects);
   void on_port(Instant now, int64_t port, Effects& effects);
   void on_signal(Instant now, int signal, Effects& effects);
-  // A worker hangs, and the daemon has collected its stack. The agent ends the round. `hung` says
-  // which worker hangs and how (WorkerExit::hang); the worker is still alive.
+  // A worker hangs, and the daemon has collected its stack. The agent ends the round. `hung` names
+  // the worker that hangs, and how it does (WorkerExit::hang); the worker is still alive.
   void on_hang(Instant now, const WorkerExit& hung, Effects& effects);
 
   // The port at which this node serves its snapshots to others; 0: none. Sent with the next

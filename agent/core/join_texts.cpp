@@ -37,7 +37,7 @@ std::string refused_text(const control::Refused& refused, const control::Hello& 
 
 std::string fell_back_text(int64_t chosen, int64_t step) {
   const std::string instead =
-      step < 0 ? "training begins anew" : "training goes on from step " + std::to_string(step);
+      step < 0 ? "training begins anew" : "training continues from step " + std::to_string(step);
   return "the snapshot of step " + std::to_string(chosen) + " could not be used, " + instead;
 }
 

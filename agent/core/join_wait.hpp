@@ -1,6 +1,6 @@
 // JoinWait: how long this node waits for a round (--rdzv-conf=join_timeout), and what the
-// coordinator has said about the wait. A spare node waits without a limit, and so does one whose
-// workers run. Pure: the caller passes the times.
+// coordinator has reported about the wait. A spare node waits without a limit, and so does one
+// whose workers run. Pure: the caller passes the times.
 #pragma once
 
 #include <string>

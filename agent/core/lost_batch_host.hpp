@@ -11,9 +11,9 @@ namespace cpprun::agent {
 
 struct RequeueAdvice {
   enum class What {
-    Wait,     // the batch host is in the job, another node asks, or the answer says nothing
+    Wait,     // the batch host is in the job, another node asks, or the answer shows nothing
     Requeue,  // this node asks Slurm to requeue the job
-    GiveUp,   // no node may ask; `why` says why to a user, unless it is empty
+    GiveUp,   // no node may ask; `why` has the reason for a user, unless it is empty
   } what = What::Wait;
   std::string why{};
 };

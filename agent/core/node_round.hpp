@@ -47,7 +47,7 @@ class NodeRound {
   bool has_saved() const { return is_drained_ && exits_.have_lost_nothing(); }
   // The failure that the message Stopped carries: WorkerExits::own_failure(). None after a drain.
   std::optional<WorkerExit> own_failure() const;
-  // Adds what a result says about the round.
+  // Adds what a result has about the round.
   void describe(const std::optional<control::JobResult>& job_result, Finish& how) const;
 
  private:

@@ -2,7 +2,7 @@
 // its worker lease, perhaps with all other nodes of the job (scontrol suspend). The workers do not
 // run meanwhile: the reaper process, which was suspended too, stops them (SIGSTOP) until the lease
 // is extended. If the coordinator has not counted the node as lost, it answers the agent's ping on
-// the connection from before, and the round goes on (R11).
+// the connection from before, and the round continues (R11).
 //
 // Pure: no clock.
 #pragma once

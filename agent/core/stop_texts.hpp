@@ -12,7 +12,7 @@ namespace cpprun::agent {
 
 // The worker lease has ended.
 inline constexpr const char* kPastLeaseText =
-    "the coordinator has not answered in time; stopping the workers, since the others may go on "
+    "the coordinator has not answered in time; stopping the workers, since the others may continue "
     "without this node";
 
 // "restarting all 4 workers (restart 1 of 3)", or, if workers of this node are asked to regroup,

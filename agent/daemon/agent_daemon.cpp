@@ -211,9 +211,9 @@ class AgentDaemon::Impl final : public AgentDaemon {
     reaper_.dismiss();  // it ends while the folder is removed
     if (finish_ && at_end_)
       at_end_({folder_.run_folder(), event_recorder_->speaks_for_job(is_own_), is_well});
-    const std::string said = folder_.leave(is_well);
-    if (said.empty()) return;
-    reporter_ && reporter_->has_shown_logs() ? log::info(said) : log::note(said);
+    const std::string note = folder_.leave(is_well);
+    if (note.empty()) return;
+    reporter_ && reporter_->has_shown_logs() ? log::info(note) : log::note(note);
   }
 
   const AgentConfig config_;

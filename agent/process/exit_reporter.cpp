@@ -22,25 +22,26 @@ void ExitReporter::add(WorkerExit end, const Sources& sources) {
   const int rank = static_cast<int>(end.local_rank.value);
   const Instant now = end.ended_at;
   const bool has_file = !sources.error_file.empty();
-  end.error = has_file && !sources.said ? late_error_file(sources.error_file) : sources.said;
+  end.error =
+      has_file && !sources.reported ? late_error_file(sources.error_file) : sources.reported;
   ends_.push(std::move(end), sources.has_lines ? now + limits::kLastLinesTimeout : Instant::never(),
              has_file ? now + limits::kErrorFileTimeout : Instant::never());
   if (sources.has_lines) ask_last_lines(rank, sources.stderr_file);
-  if (has_file) read_error(pid, sources.error_file, sources.said);
+  if (has_file) read_error(pid, sources.error_file, sources.reported);
 }
 
 // The exit waits for the file.
 void ExitReporter::read_error(int pid, const std::string& path,
-                              const std::optional<ErrorReport>& said) {
-  const auto done = [this, pid, said](std::optional<ErrorReport> read) {
-    ends_.on_error(pid, read ? std::move(read) : said);
+                              const std::optional<ErrorReport>& reported) {
+  const auto done = [this, pid, reported](std::optional<ErrorReport> read) {
+    ends_.on_error(pid, read ? std::move(read) : reported);
     report();
     events_.on_progress();
   };
   const bool is_posted = io_->post([way = poster_, path, done] {
     LoopPoster::post(way, [done, report = read_error_file(path)] { done(report); });
   });
-  if (!is_posted) ends_.on_error(pid, said ? said : late_error_file(path));
+  if (!is_posted) ends_.on_error(pid, reported ? reported : late_error_file(path));
 }
 
 // on_lines() follows, but not if the I/O thread has too much to do.

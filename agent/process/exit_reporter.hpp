@@ -31,10 +31,10 @@ class ExitReporter {
   };
   // Where the rest of an exit comes from.
   struct Sources {
-    bool has_lines = false;             // last lines are wanted
-    std::string stderr_file{};          // "": its stderr passes the agent
-    std::string error_file{};           // "": there is none
-    std::optional<ErrorReport> said{};  // over the worker's channel; the file replaces it
+    bool has_lines = false;                 // last lines are wanted
+    std::string stderr_file{};              // "": its stderr passes the agent
+    std::string error_file{};               // "": there is none
+    std::optional<ErrorReport> reported{};  // over the worker's channel; the file replaces it
   };
 
   // No event comes after `poster` was closed.
@@ -52,7 +52,7 @@ class ExitReporter {
 
  private:
   void ask_last_lines(int local_rank, const std::string& stderr_file);
-  void read_error(int pid, const std::string& path, const std::optional<ErrorReport>& said);
+  void read_error(int pid, const std::string& path, const std::optional<ErrorReport>& reported);
 
   const std::shared_ptr<LoopPoster> poster_;  // shared with tasks of the I/O thread
   const std::shared_ptr<IoThread> io_;

@@ -89,7 +89,7 @@ void ProcessHost::on_dead(int pid) {
   orphan_sweep_.on_worker_ended(pid, now);
 
   WorkerExit end = worker.take_exit();
-  const std::optional<ErrorReport> said = final_report(end);
+  const std::optional<ErrorReport> reported = final_report(end);
   const std::string error_file = is_failure ? worker.error_file() : "";
   const std::string stderr_file = worker.stderr_file();
   workers_.erase(pid);
@@ -109,7 +109,7 @@ void ProcessHost::on_dead(int pid) {
   sweep_soon();  // so the host is not done before the exit is reported
   if (start_error_) return end_output_if_due();  // the exits of a start that failed do not count
   if (is_failure && is_own && events_.on_failure) events_.on_failure(end);
-  exits_.add(std::move(end), {wants_lines, stderr_file, error_file, said});
+  exits_.add(std::move(end), {wants_lines, stderr_file, error_file, reported});
   end_output_if_due();
   exits_.report();
 }

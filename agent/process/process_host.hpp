@@ -82,7 +82,7 @@ class ProcessHost {
     // unless a stop came first. The error names the program and the reason.
     std::function<void(const Error&)> on_start_failed{};
     // A start has not returned for limits::kSpawnTimeout, so the file system of its program does
-    // not answer; once per round. The host goes on waiting, and reports exits from now on.
+    // not answer; once per round. The host continues to wait, and reports exits from now on.
     std::function<void(LocalRank, const std::string& program)> on_slow_start{};
     // A worker reported that it is ready; once per worker and round.
     std::function<void(LocalRank)> on_ready{};
@@ -230,7 +230,7 @@ class ProcessHost {
   void open_channel();
   void on_ready(int local_rank);
   std::string commit_refusal() const;
-  // What the worker said over its channel; unset: nothing. Sets the step of `end`.
+  // What the worker reported over its channel; unset: nothing. Sets the step of `end`.
   std::optional<ErrorReport> final_report(WorkerExit& end);
   void stop_all(int signal, Duration grace);
   void on_grace_over();

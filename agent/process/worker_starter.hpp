@@ -34,7 +34,7 @@ struct StartingWorker {
   std::optional<SpawnReason> spawn_reason = SpawnReason::NoPreload;
 };
 
-// Forks a worker from a process that has imported its modules, or says why it must be spawned.
+// Forks a worker from a process that has imported its modules, or returns why it must be spawned.
 // Called on the spawn thread.
 struct ForkAttempt {
   std::optional<Spawned> worker{};

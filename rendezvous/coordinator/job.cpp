@@ -143,7 +143,8 @@ void Job::readmit(Node& node, Effects& effects) {
   }
   if (is_running) return;
   if (is_done) return on_done(node, node.facts.round, effects);
-  // Its worker lease has ended, or its workers never started: the round can't go on with this node.
+  // Its worker lease has ended, or its workers never started: the round can't continue with this
+  // node.
   stop_.on_stopped(node.id.incarnation);
   stop_after_loss(node.id.name + " lost its workers while it was cut off", effects);
 }
@@ -723,7 +724,7 @@ void Job::report_waiting(Instant now, Effects& effects) {
   }
 }
 
-// The state is persisted before any node hears of it, so the next elected coordinator knows it.
+// The state is persisted before any node receives it, so the next elected coordinator knows it.
 void Job::persist(Effects& effects) const {
   if (!options_.leader_lease) return;
   control::PersistedJobState state = state_.to_persist();

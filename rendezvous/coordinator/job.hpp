@@ -130,10 +130,10 @@ class Job {
   }
   const std::optional<control::SnapshotName>& resume() const { return state_.snapshots.resume(); }
   std::optional<control::SnapshotName> newest_snapshot() const { return nodes_.newest_snapshot(); }
-  // The term of the round, formed by another coordinator, from which this one goes on.
+  // The term of the round, formed by another coordinator, from which this one continues.
   std::optional<Term> continued_term() const { return recovery_.continued_term(); }
-  // Whether this agent took part in the job. A job that goes on from a former coordinator may have
-  // had several before.
+  // Whether this agent took part in the job. A job that continues from a former coordinator may
+  // have had several before.
   bool has_led(const control::Register& message) const {
     return recovery_.has_led(message, state_);
   }

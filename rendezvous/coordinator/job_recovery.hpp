@@ -1,7 +1,7 @@
-// JobRecovery: how this coordinator goes on with a job that others have led (R13, R16 to R18). It
-// tells their rank assignments from its own and from those of other jobs, and restores the state of
-// the job from them, or from the persisted state. While it is open, Recovery decides whether the
-// job can continue.
+// JobRecovery: how this coordinator continues a job that others have led (R13, R16 to R18). It
+// distinguishes their rank assignments from its own and from those of other jobs, and restores the
+// state of the job from them, or from the persisted state. While it is open, Recovery decides
+// whether the job can continue.
 //
 // A core: no I/O, no clock.
 #pragma once
@@ -51,24 +51,24 @@ class JobRecovery {
   void note_loss();
   // Ends the recovery. Requires: is_open().
   Recovery close();
-  // The job goes on from a round that was formed in that term.
+  // The job continues from a round that was formed in that term.
   void on_continued(Term term) { continued_term_ = term; }
 
   bool is_open() const { return open_.has_value(); }
   // The recovery is open, and over by now.
   bool is_over(Instant now, const Round& round) { return open_ && open_->is_over(now, round); }
   Instant next_deadline() const { return open_ ? open_->next_deadline() : Instant::never(); }
-  // The term of the round, formed by another coordinator, from which this one goes on.
+  // The term of the round, formed by another coordinator, from which this one continues.
   std::optional<Term> continued_term() const { return continued_term_; }
 
   // The assignment was made by another process. What this process has formed is known here, or
   // over.
   bool is_from_other_coordinator(const Assignment& assignment, const JobState& state) const;
-  // It does not hold the key of this job: another job by the same name, or a stranger. While a
+  // It does not hold the key of this job: another job by the same name, or another program. While a
   // coordinator recovers a job that is new to it, the newest assignment decides which job it is.
   bool is_of_other_job(const Assignment& assignment, const JobState& state) const;
-  // Whether this agent took part in the job. A job that goes on from a former coordinator may have
-  // had several before.
+  // Whether this agent took part in the job. A job that continues from a former coordinator may
+  // have had several before.
   bool has_led(const control::Register& message, const JobState& state) const;
 
  private:

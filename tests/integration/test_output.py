@@ -126,7 +126,7 @@ def test_with_log_files_a_job_continues_without_its_reader_and_reports_it(jobs):
         '/bin/sh', '-c', '"$0" "$@" | head -1', BIN / 'cpprun', '-t', '3', worker, is_split=True
     )
     assert running.done(30) == 0
-    assert running.err.count('stdout was closed by its reader; the workers go on') == 1
+    assert running.err.count('stdout was closed by its reader; the workers continue') == 1
     assert jobs.wait_until_gone(10) == []
 
 

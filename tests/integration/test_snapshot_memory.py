@@ -159,7 +159,7 @@ def test_unusable_snapshot_is_not_chosen_again(jobs, tmp_path, language):
     assert job.done() == 0
     output = [line.rsplit('/', 1)[-1] for line in job.out.splitlines()]
     assert output == ['step-20', 'step-10']
-    assert 'the snapshot of step 20 could not be used, training goes on from step 10' in job.err
+    assert 'the snapshot of step 20 could not be used, training continues from step 10' in job.err
 
 
 def test_commits_are_permitted_while_the_round_runs_and_not_after_a_stop(jobs):

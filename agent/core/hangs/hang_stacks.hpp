@@ -34,7 +34,7 @@ struct RankStack {
 
 struct StackComparison {
   std::optional<size_t> odd;  // index of the worker that the others wait for
-  std::string why;            // ends the sentence about the worker; "": the stacks do not tell
+  std::string why;            // ends the sentence about the worker; "": the stacks do not show it
 };
 
 // The main thread's frames in a stack as text.
@@ -48,7 +48,7 @@ std::string waits_in(std::string_view text);
 std::optional<std::string> collective_of(const Stack& stack);
 
 // Chooses a worker only where the others wait in collectives, and they are not the minority. Where
-// the stacks do not tell, since there are none or since work.wait() has no frame of its own: the
+// the stacks do not show it, since there are none or since work.wait() has no frame of its own: the
 // only worker whose main thread sleeps, while those of all others wait for another thread, as they
 // do in a collective.
 StackComparison compare_stacks(const std::vector<RankStack>& workers);

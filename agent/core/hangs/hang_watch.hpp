@@ -36,7 +36,7 @@ struct Hang {
   WorkerObservation worker;  // the worker that the others wait for, as far as known
   std::string how;           // for WorkerExit::hang
   Duration silent{};         // since the last sign of progress
-  bool is_guess = false;     // nothing but the longest silence tells the worker from the others
+  bool is_guess = false;     // only the longest silence distinguishes the worker
   bool is_sure = false;      // true: end the round; false: only log it
 };
 

@@ -119,7 +119,7 @@ void ConsoleReporter::omp_banner() const {
 void ConsoleReporter::stdout_closed(bool goes_on) {
   const std::string text = "stdout was closed by its reader";
   if (!goes_on) return log::info(text);
-  log::warning(text + "; the workers go on, with their log files only");
+  log::warning(text + "; the workers continue, with their log files only");
 }
 
 void ConsoleReporter::show(const agent::LogEvent& event) const {

@@ -31,7 +31,7 @@ struct TraceConfig {
   std::optional<TraceParent> parent;
 };
 // Empty: no spans are wanted. `environment`: "NAME=value". Error: they cannot be sent; the text
-// says why and repeats no value.
+// has the reason and repeats no value.
 Result<std::optional<TraceConfig>> trace_config(const std::vector<std::string>& environment);
 
 // The ids of a job's trace. All nodes compute the same ones, since all know the key of the job.

@@ -127,7 +127,7 @@ void TraceRecorder::send_job(const agent::Finish& finish, int exit_code) {
 void TraceRecorder::finished(const agent::Finish& finish, int exit_code, bool goes_on) {
   if (!exporter_) return;
   on_round_over();
-  // This node leaves; the job goes on, or another agent knows of its end.
+  // This node leaves; the job continues, or another agent knows of its end.
   const bool leaves =
       goes_on || (finish.signal != 0 && !finish.job_result && assignment_.group_size > 1);
   if (sends_spans() && !leaves) {

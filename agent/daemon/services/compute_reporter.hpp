@@ -1,5 +1,5 @@
 // ComputeReporter: sends the compute times of this node's workers to the coordinator, which finds
-// slow ranks. It starts at the first step of a round, and while no worker tells a compute time it
+// slow ranks. It starts at the first step of a round, and while no worker reports a compute time it
 // looks once a minute. Thread: the loop's. Owner: WorkerReports.
 #pragma once
 

@@ -1,5 +1,5 @@
 // GoodputMonitor: reads the heartbeats of this node's workers for the goodput account, sends the
-// time that the job has spent to the coordinator, for /metrics, and says when to keep it.
+// time that the job has spent to the coordinator, for /metrics, and decides when to keep it.
 //
 // It reads often while workers repeat steps, and once a minute while they train; before the first
 // step, and with programs that report no steps, it is idle. Thread: the loop's. Owner: the daemon.

@@ -188,7 +188,7 @@ void HangMonitor::on_evidence(Evidence evidence) {
   }
   if (has_progressed(evidence)) {
     events_.on_warning("rank " + std::to_string(hang.worker.rank.value) + " seemed to hang (" +
-                       hang.how + "), but goes on");
+                       hang.how + "), but continues");
     watch_.begin_round(boot_now());
     timer_.set(watch_.next_look());
     return;

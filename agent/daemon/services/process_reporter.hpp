@@ -1,4 +1,4 @@
-// ProcessReporter: tells the coordinator the pids, memory and log folder of this node's workers:
+// ProcessReporter: sends the coordinator the pids, memory and log folder of this node's workers:
 // when all have started, when a coordinator has registered this agent, and while the dashboard has
 // readers. Otherwise it causes no wake-ups.
 //

@@ -1,4 +1,4 @@
-// ReaperWatch: keeps the reaper process of this agent alive, and tells it until when the workers
+// ReaperWatch: keeps the reaper process of this agent alive, and sends it until when the workers
 // may run. Thread: the loop's.
 #pragma once
 

@@ -68,10 +68,10 @@ void StateFiles::load() {
   for (File& file : files_) file.trouble = "the file system does not answer";
   auto found = io_.result_of(read_all, limits::kJobRecordTimeout);
   if (found) files_ = std::move(*found);
-  std::string said;  // the others of a bad folder have the same trouble
+  std::string reported;  // the others of a bad folder have the same trouble
   for (size_t i = 0; i < kKinds; ++i) {
     const std::string& trouble = files_[i].trouble;
-    if (trouble.empty() || std::exchange(said, trouble) == trouble) continue;
+    if (trouble.empty() || std::exchange(reported, trouble) == trouble) continue;
     log::warning("--state-dir: " + paths[i] + " is neither read nor changed: " + trouble);
   }
 }

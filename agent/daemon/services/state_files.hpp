@@ -1,5 +1,6 @@
-// StateFiles: the files of a job in --state-dir, from which later jobs with the same run id go on:
-// <run id>.<kind>.json ('_' instead of slashes). Without --state-dir nothing is read or written.
+// StateFiles: the files of a job in --state-dir, from which later jobs with the same run id
+// continue: <run id>.<kind>.json ('_' instead of slashes). Without --state-dir nothing is read or
+// written.
 //
 // No error in them stops the agent: what can't be read is not changed either, and the first file
 // that can't be written is reported once. Thread: the loop's; the I/O thread reads and writes.

@@ -1,6 +1,6 @@
-// StateKeeper: keeps in --state-dir what later jobs with the same run id go on from: the faults of
-// hosts, the goodput, and the times by which the hang detector learns its limits. All agents of a
-// job read them; the agent beside the coordinator writes them, the last ones of its own node.
+// StateKeeper: keeps in --state-dir what later jobs with the same run id continue from: the faults
+// of hosts, the goodput, and the times by which the hang detector learns its limits. All agents of
+// a job read them; the agent beside the coordinator writes them, the last ones of its own node.
 // Thread: the loop's. Owner: the daemon.
 #pragma once
 
@@ -20,8 +20,8 @@ class StateKeeper {
   StateKeeper(const AgentConfig& config, IoThread& io, const bool& hosts_coordinator)
       : config_(config), hosts_coordinator_(hosts_coordinator), files_(config, io) {}
 
-  // Before the loop runs. Lets `account`, which has begun, and `hangs` go on from what earlier jobs
-  // have left, and returns their faults of hosts; revision 0: there are none. May wait:
+  // Before the loop runs. Lets `account`, which has begun, and `hangs` continue from what earlier
+  // jobs have left, and returns their faults of hosts; revision 0: there are none. May wait:
   // state_files.hpp. Both must outlive this object.
   control::HostRecords load(GoodputAccount& account, HangMonitor& hangs);
   void on_message(const control::CoordinatorMessage& message);

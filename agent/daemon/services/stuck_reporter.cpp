@@ -27,7 +27,7 @@ void StuckReporter::on_time() {
   std::vector<std::string> lines;
   for (const StuckProcess& process : processes_) {
     lines.push_back(name_of(process) +
-                    " has not ended after SIGKILL, and the kernel does not say "
+                    " has not ended after SIGKILL, and the kernel does not show "
                     "what it waits for");
   }
   finish(lines);

@@ -32,7 +32,7 @@ class CancelToken {
   UniqueFd event_;
 };
 
-// Errors are of kind Network if nothing else is said.
+// Errors are of kind Network unless a function names another.
 class PeerSocket {
  public:
   PeerSocket(UniqueFd socket, std::shared_ptr<const CancelToken> cancel_token);

@@ -4,7 +4,7 @@
 // permission to commit a snapshot. Bytes: rendezvous/protocol/worker/worker_channel.hpp, memory:
 // rendezvous/protocol/worker/worker_page.hpp, arenas.hpp.
 //
-// Idle connections cost nothing. The channel closes the connection of a stranger or after an
+// Idle connections cost nothing. The channel closes the connection of a foreign process or after an
 // invalid message, and reads a peer that sends too much more slowly, so that the cost of all peers
 // is bounded. Thread: the loop's.
 #pragma once

@@ -126,7 +126,7 @@ OrphanSweep::Orphan OrphanSweep::identify(int pid) {
     }
   }
   orphan.is_known = !stat;
-  orphan.is_foreign = has_foreign_;  // until its environment says that it is ours
+  orphan.is_foreign = has_foreign_;  // until its environment shows that it is ours
   // A process in state D may hold the lock of its memory for ever, which would block the reader.
   if (!stat || stat->state == 'D') return orphan;
   orphan.asked_at = now_;

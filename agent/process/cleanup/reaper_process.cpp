@@ -168,7 +168,7 @@ void kill_workers(const ReaperTask& task) {
 
 // The reaper process was suspended past `deadline`, and the agent perhaps with it. The workers do
 // not run until the agent has extended the deadline: SIGSTOP is repeated, because a scheduler that
-// continues a job sends SIGCONT to one process after the other. Returns whether they may go on.
+// continues a job sends SIGCONT to one process after the other. Returns whether they may continue.
 bool hold_workers(const ReaperTask& task) {
   const Instant until = boot_now() + limits::kResumeAnswerTimeout;
   const auto is_past = [&] { return boot_now().nanoseconds() >= task.page->deadline.load(); };

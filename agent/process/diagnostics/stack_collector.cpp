@@ -93,7 +93,7 @@ std::string tool_stack(const WorkerObservation& worker, Instant until) {
 std::string kernel_view(int pid) {
   std::string view = "kernel: waits in ";
   const std::string channel = read_small_file(proc_path(pid, "wchan"));
-  view += channel.empty() || channel == "0" ? "nothing that it tells" : channel;
+  view += channel.empty() || channel == "0" ? "nothing that the kernel names" : channel;
   view += "\n";
   return view + read_small_file(proc_path(pid, "stack"));  // only root may read it
 }

@@ -1,5 +1,5 @@
 // Collects torch's flight-recorder dumps of a node's workers before the agent ends a hang. A thread
-// of cpprun_worker in the worker makes the dump, so the main thread need not go on. Blocks: not for
+// of cpprun_worker in the worker makes the dump, so the main thread need not run. Blocks: not for
 // the loop's thread. limits::kTrace... bound time and size.
 #pragma once
 
@@ -24,7 +24,7 @@ std::vector<FlightDump> collect_traces(const std::vector<StackTarget>& targets);
 std::string write_traces(const std::string& folder, const std::vector<StackTarget>& targets,
                          const std::vector<FlightDump>& dumps);
 
-// What torchfrtrace says about the dumps in `folder`; "": it is not on PATH, or says nothing in
+// What torchfrtrace prints about the dumps in `folder`; "": it is not on PATH, or prints nothing in
 // limits::kTraceToolTimeout.
 std::string run_torchfrtrace(const std::string& folder);
 

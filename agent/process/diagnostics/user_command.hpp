@@ -1,4 +1,4 @@
-// Runs a command of the user's: --node-check, which says whether this node is good, or
+// Runs a command of the user's: --node-check, which checks whether this node is good, or
 // --exclude-hook, which passes an exclusion on.
 #pragma once
 

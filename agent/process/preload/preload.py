@@ -190,7 +190,7 @@ def prepare_torch(state):
             dlopen.argtypes, dlopen.restype = [ctypes.c_char_p, ctypes.c_int], ctypes.c_void_p
             for path, flags in libraries:
                 if not dlopen(os.fsencode(path), flags):
-                    break  # torch says why
+                    break  # torch reports the reason
         finally:
             is_loading.release()
 
@@ -200,7 +200,7 @@ def prepare_torch(state):
         for name in NEEDED_BY_TORCH:
             try:
                 import_module(name)
-            except Exception:  # torch does without it, or says what is wrong
+            except Exception:  # torch works without it, or reports what is wrong
                 pass
     finally:
         is_loading.acquire()

@@ -28,7 +28,7 @@ namespace cpprun {
 class Preloader {
  public:
   // Starts the first process. `descriptors`: RLIMIT_NOFILE of the workers. `warn`: gets one line
-  // that says why workers are spawned.
+  // that has the reason why workers are spawned.
   Preloader(boost::asio::io_context& loop, PreloadPlan plan, const rlimit& descriptors,
             std::function<void(const std::string&)> warn);
   ~Preloader();  // kills the process

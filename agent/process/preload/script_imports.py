@@ -111,7 +111,7 @@ class Search:
                 parts = package.split(".")
                 base = ".".join(parts[:len(parts) - node.level + 1] + ([base] if base else []))
             return any(self.look_at(base + "." + alias.name) for alias in node.names)
-        if isinstance(node, ast.Call):  # of a name that only the run can tell
+        if isinstance(node, ast.Call):  # of a name that only the run can show
             called = getattr(node.func, "id", getattr(node.func, "attr", ""))
             return called in ("__import__", "import_module")
         return False

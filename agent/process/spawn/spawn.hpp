@@ -42,8 +42,8 @@ struct Spawned {
 };
 
 // The path of argv[0] `name`: `name` itself if it has a slash, otherwise the first executable file
-// of that name on PATH of `environment`. The error tells a missing program from one that is not
-// executable.
+// of that name on PATH of `environment`. The error distinguishes a missing program from one that is
+// not executable.
 Result<std::string> find_program(const std::string& name,
                                  const std::vector<std::string>& environment);
 

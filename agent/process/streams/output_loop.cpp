@@ -153,7 +153,7 @@ void OutputLoop::on_file_error(const std::string& name, int error) {
   Console& console = err_.console ? *err_.console : *out_.console;
   console.add_lines(this, "",
                     "cpprun: writing to " + name + " failed: " + ::strerror(error) +
-                        "; the job goes on, what cannot be written is lost\n");
+                        "; the job continues, what cannot be written is lost\n");
 }
 
 void OutputLoop::settle() {

@@ -48,7 +48,7 @@ struct WorkerStreams {
 // live until the spawn.
 Result<WorkerStreams> open_streams(const WorkerSpec& worker, bool is_alone, const LogFiles& files);
 
-// Whether `error` says that no descriptors are left.
+// Whether `error` means that no descriptors are left.
 bool is_out_of_descriptors(const Error& error);
 
 // The error "too many open files", with the limit and the number that so many workers need.

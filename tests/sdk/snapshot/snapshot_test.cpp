@@ -294,7 +294,7 @@ TEST_F(SnapshotAlone, HintsOnceAtAForgottenEntry) {
   forgetful.save(2);
   EXPECT_EQ(GetCapturedStderr(),
             "cpprun: hint: the Snapshot does not track the optimizer, the scheduler, the sampler, "
-            "the random numbers that the model draws (track_rng); a resumed run will not go on "
+            "the random numbers that the model draws (track_rng); a resumed run will not continue "
             "exactly (.hints = false silences this)\n");
   Snapshot whole(options);
   whole.track(net).track(*sgd, net).track(schedule).track(sampler).track_rng();

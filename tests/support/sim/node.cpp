@@ -159,7 +159,7 @@ void Node::carry_out(const agent::SetWorkerLease& effect) {
 }
 
 void Node::carry_out(const agent::LogEvent& effect) {
-  if (effect.level >= agent::LogEvent::Level::Status) trace("says: " + effect.text);
+  if (effect.level >= agent::LogEvent::Level::Status) trace("prints: " + effect.text);
 }
 
 void Node::carry_out(const agent::Finish& effect) {
@@ -215,7 +215,7 @@ void Node::carry_out(const ReconnectPolicy::Probe&) {
 void Node::carry_out(const ReconnectPolicy::Refused& effect) {
   run_core([&](Instant now, agent::Effects& e) { core_.on_refused(now, effect.places, e); });
 }
-void Node::carry_out(const ReconnectPolicy::Trouble& trouble) { trace("says: " + trouble.text); }
+void Node::carry_out(const ReconnectPolicy::Trouble& trouble) { trace("prints: " + trouble.text); }
 
 void Node::hang_up(Ending how) {
   dialling_.reset();
@@ -597,7 +597,7 @@ void Node::judge_move(ConnectionId connection, const control::CoordinatorMessage
   const auto* moved = std::get_if<control::Redirect>(&message);
   if (moved == nullptr) return;
   if (is_blank() || moved->term >= term_) {
-    must_leave(connection, "who told it that the job is led from elsewhere");
+    must_leave(connection, "whose coordinator has redirected it");
   }
 }
 

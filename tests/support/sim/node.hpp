@@ -48,7 +48,7 @@ class Node final : public Program {
   void order(const control::AdminCommand& order) { carry_out(agent::SendMessage{order}); }
   // Runs this right after the agent's next message, so that the answer finds a changed state.
   void after_next_message(std::function<void()> fault) { after_message_ = std::move(fault); }
-  // What --node-check says from now on; "": the node is good.
+  // What --node-check reports from now on; "": the node is good.
   void set_check_result(std::string why) { check_result_ = std::move(why); }
   // A worker ends by itself immediately.
   void fail_worker(size_t local_rank, int exit_code) { workers_.fail(local_rank, exit_code); }

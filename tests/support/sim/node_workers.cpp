@@ -294,7 +294,7 @@ void NodeWorkers::hold_workers() {
 void NodeWorkers::end_hold() {
   held_until_.reset();
   for (Worker& worker : workers_) worker.is_excused = worker.is_excused && !worker.is_alive;
-  if (live() > 0) trace("its workers go on");
+  if (live() > 0) trace("its workers continue");
   count_live();
 }
 

@@ -9,7 +9,7 @@
 ///
 /// Each process reads whole tensors, whatever the number of ranks that wrote their parts; calls are
 /// not collective. One part is in memory at a time, besides the result. Folders may come from
-/// strangers: nothing in them runs as code, and every length is checked. Errors are
+/// untrusted sources: nothing in them runs as code, and every length is checked. Errors are
 /// std::runtime_error and name the file and the tensor. Reading is safe from several threads.
 #pragma once
 
@@ -34,7 +34,7 @@ namespace cpprun {
 class DistributedCheckpoint {
  public:
   /// `folder`: the one with `.metadata`. Reads and checks `.metadata`, and that the other files are
-  /// as long as it says.
+  /// as long as it states.
   explicit DistributedCheckpoint(const std::string& folder);
   ~DistributedCheckpoint();
   /// Moves the content. Afterwards the other object may only be assigned to or destroyed.

@@ -42,7 +42,7 @@ void warn_about_differences(const TrackedObjects& objects, const SnapshotComm& c
       std::fprintf(stderr,
                    "cpprun: hint: parameter '%s' is not the same on ranks %d and %d, and the "
                    "snapshot that they write together has each only once: a resumed run will not "
-                   "go on exactly. DistributedDataParallel keeps it the same; ranks that train "
+                   "continue exactly. DistributedDataParallel keeps it the same; ranks that train "
                    "apart need a .dir each (.hints = false silences this)\n",
                    parameters[i].name.c_str(), comm.rank(), other);
       return;
@@ -73,7 +73,7 @@ void warn_about_untracked(const TrackedObjects& objects) {
       "the random numbers that the model draws (track_rng)");
   if (missing.empty()) return;
   std::fprintf(stderr,
-               "cpprun: hint: the Snapshot does not track %s; a resumed run will not go on "
+               "cpprun: hint: the Snapshot does not track %s; a resumed run will not continue "
                "exactly (.hints = false silences this)\n",
                missing.c_str());
 }

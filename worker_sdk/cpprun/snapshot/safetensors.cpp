@@ -140,7 +140,7 @@ struct Safetensors::Impl {
     path.ends_with(kIndexEnd) ? open_index() : add(std::make_shared<MappedFile>(path), {});
   }
   void open_index();
-  // `wanted`: the tensors that the index says are in the file; empty: all.
+  // `wanted`: the tensors that are in the file, according to the index; empty: all.
   void add(const std::shared_ptr<const MappedFile>& file, const std::set<std::string>& wanted);
   const Place& find(const std::string& name) const;
 

@@ -7,8 +7,8 @@
 ///                                         {"lm_head.", ""}}});
 ///     cpprun::save_safetensors(*net, "tuned.safetensors");
 ///
-/// Files may come from strangers: they hold no code, and every length is checked. Do not truncate
-/// or overwrite a file while its tensors are in use; replace it by renaming. Errors are
+/// Files may come from untrusted sources: they hold no code, and every length is checked. Do not
+/// truncate or overwrite a file while its tensors are in use; replace it by renaming. Errors are
 /// std::runtime_error and name the file and the tensor. Reading is safe from several threads.
 #pragma once
 

@@ -168,7 +168,7 @@ class Trainer {
     model->to(device);
     return model;
   }
-  // Whether the sampler's state says which samples of an epoch were trained: it can be loaded, and
+  // Whether the sampler's state shows which samples of an epoch were trained: it can be loaded, and
   // worker threads do not draw ahead of it.
   bool continues_within_epochs() const {
     if constexpr (std::same_as<S, data::DistributedSampler>) return true;

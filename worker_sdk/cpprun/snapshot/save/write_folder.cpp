@@ -57,12 +57,12 @@ class FolderWriting {
       static_cast<void>(channel_.set("id", encode(Result<std::string>(id))));
     }
     const Result<std::string> own = write_own_shards();
-    Status said = channel_.set(key("done", context_.rank), encode(own));
+    Status sent = channel_.set(key("done", context_.rank), encode(own));
     if (is_leader_) {
       const Status finished = finish(own);
-      said = channel_.set(key("ready", context_.rank), encode(finished));
+      sent = channel_.set(key("ready", context_.rank), encode(finished));
     }
-    if (context_.rank == 0) said = channel_.set("decision", encode(decide()));
+    if (context_.rank == 0) sent = channel_.set("decision", encode(decide()));
     const Result<std::string> decision = decode_outcome(channel_.get("decision"), 0);
     if (is_leader_) publish(decision);
     if (!decision) return decision.error();
@@ -97,8 +97,8 @@ class FolderWriting {
       Status status = start_draft(Draft::create(files, context_.place, staged_.step, nonce), true);
       const auto outcome =
           status ? Result<std::string>(nonce) : Result<std::string>(status.error());
-      const Status said = channel_.set(key("draft", leader()), encode(outcome));
-      return status ? said : status;
+      const Status sent = channel_.set(key("draft", leader()), encode(outcome));
+      return status ? sent : status;
     }
     const auto nonce = decode_outcome(channel_.get(key("draft", leader())), leader());
     if (!nonce) return nonce.error();

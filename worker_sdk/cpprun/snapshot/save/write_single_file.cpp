@@ -122,13 +122,13 @@ Result<std::string> write_single_file(const Staged& staged, const WriteContext& 
   const Result<std::string> own = pack(staged.own);
   if (context.rank == 0) {
     const Status status = write_all(staged, context, channel, own);
-    const Status said = channel.set("decision", encode(status));
+    const Status sent = channel.set("decision", encode(status));
     if (!status) return status.error();
-    if (!said) return said.error();
+    if (!sent) return sent.error();
     return context.place;
   }
-  const Status said = channel.set("own/" + std::to_string(context.rank), encode(own));
-  if (!said) return said.error();
+  const Status sent = channel.set("own/" + std::to_string(context.rank), encode(own));
+  if (!sent) return sent.error();
   const auto decision = decode_outcome(channel.get("decision"), 0);
   if (!decision) return decision.error();
   return context.place;

@@ -80,7 +80,6 @@ class Loader:
         return None
 
     def _own(self):
-        ranks = self._ranks
         found = []
         for label in self._labels():
             if self._is_bad(label):

@@ -155,7 +155,7 @@ TEST(HangStacks, OfRanksWithoutAFrameOfACollectiveTheOneThatSleepsIsChosen) {
 
 TEST(HangStacks, NothingIsChosenWhereTheKernelShowsNoDifference) {
   const std::string waits = kernel("futex_do_wait"), sleeps = kernel("hrtimer_nanosleep");
-  const std::string runs = kernel("nothing that it tells");
+  const std::string runs = kernel("nothing that the kernel names");
   EXPECT_EQ(compare_in_kernel({waits, waits}).odd, std::nullopt);
   EXPECT_EQ(compare_in_kernel({sleeps, sleeps, waits}).odd, std::nullopt);
   EXPECT_EQ(compare_in_kernel({waits, runs, waits}).odd, std::nullopt);
