@@ -13,6 +13,9 @@
 
 namespace cpprun::snapshot_files {
 
+// Ranges of memory that one system call writes: IOV_MAX of Linux.
+inline constexpr size_t kWritePartsMost = 1024;
+
 class DirectWriter {
  public:
   // Aligned memory for copies of what is not aligned; made on demand, and kept by the caller.

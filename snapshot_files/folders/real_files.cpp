@@ -48,7 +48,6 @@ Error file_error(const std::string& doing, const std::string& path, int errno_va
 
 constexpr size_t kDirectFrom = 1 << 20;  // smaller writes gain nothing by bypassing the cache
 constexpr size_t kSystemMost = 1 << 30;  // Linux moves at most 2 GiB at once
-constexpr size_t kPartsMost = 1024;      // IOV_MAX of Linux
 
 // An open file; a negative number: none.
 class Descriptor final : public Lock {
@@ -156,7 +155,7 @@ Status RealFile::write_ordinarily(std::span<const archive::Piece> run, uint64_t 
     while (!run.empty() && run.front().end() <= from) run = run.subspan(1);
     if (run.empty()) return {};
     parts.clear();
-    for (const archive::Piece& piece : run.first(std::min(run.size(), kPartsMost))) {
+    for (const archive::Piece& piece : run.first(std::min(run.size(), kWritePartsMost))) {
       const archive::ConstBytes rest =
           piece.bytes.subspan(std::max(from, piece.offset) - piece.offset);
       parts.push_back({const_cast<std::byte*>(rest.data()), rest.size()});

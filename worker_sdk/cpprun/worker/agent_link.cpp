@@ -42,7 +42,9 @@ void add_saved(int64_t nanoseconds) {
   if (WorkerPage* page = own_agent().page()) add_saved_to(*page, nanoseconds);
 }
 
-static void write_heartbeat_to(WorkerPage& page, int64_t step, Phase phase, bool progress_only) {
+// A template, so that the flag costs a heartbeat one store.
+template <bool kProgressOnly>
+static void write_heartbeat_to(WorkerPage& page, int64_t step, Phase phase) {
   const int64_t now = read_clock(CLOCK_MONOTONIC).count();  // the vDSO's: no system call
   const int64_t before = page.heartbeat_ns.load(std::memory_order_relaxed);
   const int64_t steps = step - page.step.load(std::memory_order_relaxed);
@@ -57,18 +59,31 @@ static void write_heartbeat_to(WorkerPage& page, int64_t step, Phase phase, bool
   }
   page.step.store(step, std::memory_order_relaxed);
   page.phase.store(static_cast<uint32_t>(phase), std::memory_order_relaxed);
-  page.progress_only.store(progress_only ? 1 : 0, std::memory_order_relaxed);
+  page.progress_only.store(kProgressOnly ? 1 : 0, std::memory_order_relaxed);
   page.heartbeat_ns.store(now, std::memory_order_release);
 }
 
 void write_heartbeat(int64_t step, Phase phase) {
-  if (WorkerPage* page = own_agent().page()) write_heartbeat_to(*page, step, phase, false);
+  WorkerPage* page = own_agent().page();
+  if (page != nullptr) write_heartbeat_to<false>(*page, step, phase);
 }
 
-static void report_first_step(int64_t step) {
+static void send_first_step(int64_t step) {
   if (!has_stepped.exchange(true) && own_agent().has_first_step()) {
     own_agent().send(channel::FirstStep{step});
   }
+}
+
+static void report_first_step(int64_t step) {
+  write_heartbeat(step, Phase::Training);
+  send_first_step(step);
+}
+
+// Of each step: what only the first one does is a function of its own, so this one needs no frame.
+void heartbeat(int64_t step, Phase phase) {
+  const bool is_first = phase == Phase::Training && !has_stepped.load(std::memory_order_relaxed);
+  if (is_first) return report_first_step(step);
+  write_heartbeat(step, phase);
 }
 
 void report_progress(int64_t step) {
@@ -76,15 +91,8 @@ void report_progress(int64_t step) {
   if (page == nullptr || page->version < 8) return;
   const bool has_heartbeat = page->heartbeat_ns.load(std::memory_order_relaxed) > 0;
   if (has_heartbeat && page->progress_only.load(std::memory_order_relaxed) == 0) return;
-  write_heartbeat_to(*page, step, Phase::Training, true);
-  report_first_step(step);
-}
-
-// Of each step: what only the first one does is a function of its own, so this one needs no frame.
-void heartbeat(int64_t step, Phase phase) {
-  write_heartbeat(step, phase);
-  const bool is_first = phase == Phase::Training && !has_stepped.load(std::memory_order_relaxed);
-  if (is_first) report_first_step(step);
+  write_heartbeat_to<true>(*page, step, Phase::Training);
+  send_first_step(step);
 }
 
 void begin_round() {
