@@ -82,7 +82,6 @@ class JobLogs {
   std::map<Incarnation, ReadNode> nodes_;
   int64_t last_id_ = 0;
   int64_t list_id_ = 0;
-  int64_t listed_ = 0;
   std::vector<Incarnation> listed_now_;
   bool has_list_ = false;
   bool is_job_over_ = false;

@@ -41,7 +41,7 @@ class Silent {
     at.sin_family = AF_INET;
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof at;
-    ::bind(fd_, reinterpret_cast<sockaddr*>(&at), size);
+    EXPECT_EQ(::bind(fd_, reinterpret_cast<sockaddr*>(&at), size), 0);
     ::listen(fd_, 16);
     ::getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &size);
     port_ = ntohs(at.sin_port);

@@ -6,7 +6,6 @@ namespace cpprun::test {
 namespace {
 
 using control::RestartCharge;
-using control::StopCause;
 
 class Budgets : public JobTest {
  public:
