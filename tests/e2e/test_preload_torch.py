@@ -1,7 +1,6 @@
 """--preload with torch: what a script does after the fork works as in a spawned worker, and
 docs/how-to/preload.md shows commands that work."""
 
-import json
 import os
 import pathlib
 import re
@@ -11,13 +10,13 @@ import sys
 import pytest
 from conftest import BIN, EXAMPLES, ROOT
 from launches import kill
+from run_events import events_of_run
 
 PAGE = (ROOT / 'docs/how-to/preload.md').read_text()
 
 
 def events_of(folder):
-    (path,) = pathlib.Path(folder).glob('*/events.jsonl')
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return events_of_run(pathlib.Path(folder))
 
 
 def forked(folder):

@@ -11,6 +11,7 @@ import pytest
 
 from nodes import BIN, Job, cluster, wait_for  # noqa: F401
 from nodes_net import namespaces, net  # noqa: F401
+from run_events import events_of_run
 
 CTL = BIN / 'cpprunctl'
 TAKES = 600  # seconds; a busy machine
@@ -60,8 +61,7 @@ def answers(reply, *args, wrap=()):
 
 
 def events_of(cluster, node):
-    path, = (cluster.tmp / f'logs{node}').glob('*/events.jsonl')
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return events_of_run(cluster.tmp / f'logs{node}')
 
 
 def logs(cluster, node):

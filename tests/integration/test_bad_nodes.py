@@ -10,6 +10,7 @@ import pytest
 
 from nodes import BIN, Job, cluster, wait_for  # noqa: F401
 from nodes_net import named
+from run_events import events_below
 
 CTL = BIN / 'cpprunctl'
 
@@ -50,13 +51,6 @@ def script(folder, name, *lines):
     return path
 
 
-def events(folder, name):
-    found = []
-    for path in folder.rglob('events.jsonl'):
-        found += [json.loads(line) for line in path.read_text().splitlines()]
-    return [event for event in found if event['event'] == name]
-
-
 def test_host_with_faults_is_excluded_and_a_spare_takes_its_place(cluster, hosts, tmp_path):
     job = Job(cluster, 2, net=hosts)
     logs = tmp_path / 'logs'
@@ -70,7 +64,7 @@ def test_host_with_faults_is_excluded_and_a_spare_takes_its_place(cluster, hosts
     second = cluster.world(0, 2, after=first)
     assert second.restarts == [0], 'the exclusion costs no restart'
     bad.prints('n1 is excluded and takes part in no round')
-    wait_for(lambda: events(logs, 'host_excluded'), 'the event')
+    wait_for(lambda: events_below(logs, 'host_excluded'), 'the event')
     assert table(job)['n1'][1] == 'excluded' and table(job)['n2'][1] == 'running'
     cluster.exit_workers(0)
     for agent in cluster.agents:
@@ -195,7 +189,7 @@ def test_node_whose_check_fails_is_not_placed(cluster, hosts, tmp_path):
     bad.prints('GPU 3 has fallen off the bus (exit code 7)')
     cluster.world(0)
     assert table(job)['n1'][1:3] == ['check', 'failed']
-    results = {event['is_passed'] for event in events(logs, 'node_check')}
+    results = {event['is_passed'] for event in events_below(logs, 'node_check')}
     assert results == {True, False}
     cluster.exit_workers(0)
     for agent in cluster.agents:

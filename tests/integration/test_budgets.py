@@ -1,12 +1,12 @@
 """Restart budgets by class (--max-node-losses, --max-hangs, requests), and --restart-backoff."""
 
-import json
 import re
 import signal
 import subprocess
 
 from conftest import BIN, poll
 from nodes import Job, cluster, wait_for  # noqa: F401
+from run_events import events_below
 
 CTL = BIN / 'cpprunctl'
 RESUMABLE = 75
@@ -16,14 +16,6 @@ def ctl(*args):
     done = subprocess.run([CTL, *args], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def events_of(folder, name):
-    """From the events of all agents below the folder, in the order of each file."""
-    found = []
-    for path in folder.rglob('events.jsonl'):
-        found += [json.loads(line) for line in path.read_text().splitlines()]
-    return [event for event in found if event['event'] == name]
 
 
 def status(job):
@@ -46,8 +38,8 @@ def test_lost_nodes_have_a_budget_of_their_own(cluster, tmp_path):
     lost.send(signal.SIGKILL)
     host.ends(1)
     assert 'node losses used: 1 of 1 (--max-node-losses)' in host.err()
-    assert max(event['node_losses'] for event in events_of(tmp_path, 'round_formed')) == 1
-    (summary,) = events_of(tmp_path, 'failure_summary')
+    assert max(event['node_losses'] for event in events_below(tmp_path, 'round_formed')) == 1
+    (summary,) = events_below(tmp_path, 'failure_summary')
     assert summary['class'] == 'lost_node'
     cluster.assert_clean()
 
@@ -93,7 +85,7 @@ def test_hangs_have_a_budget_of_their_own(jobs):
     assert job.done(120) == 1, job.err
     assert '(restart 1 of 1 after hangs)' in job.err
     assert re.search(r'restarts +1 of 1 used after hangs \(--max-hangs\)', job.err), job.err
-    rounds = events_of(jobs.folder, 'round_formed')
+    rounds = events_below(jobs.folder, 'round_formed')
     assert [event['hang_restarts'] for event in rounds] == [0, 1]
 
 
@@ -105,9 +97,9 @@ def test_restarts_in_quick_succession_are_delayed(jobs):
     job = jobs.cpprun(*flags, f'--log-dir={jobs.folder}/logs', '--no-python', jobs.sh('exit 3'))
     assert job.done(60) == 1, job.err
     assert job.err.count('waiting: 1.5 s' + WAITS) == 1
-    (wait,) = (event for event in events_of(jobs.folder, 'waiting') if 'delay_ms' in event)
+    (wait,) = (event for event in events_below(jobs.folder, 'waiting') if 'delay_ms' in event)
     assert wait['delay_ms'] == 1500
-    begins = [event['time_us'] for event in events_of(jobs.folder, 'round_formed')]
+    begins = [event['time_us'] for event in events_below(jobs.folder, 'round_formed')]
     assert len(begins) == 3
     assert begins[2] - wait['time_us'] > 1_000_000, 'it waits at least so long'
 

@@ -2,7 +2,6 @@
 compute. The worker is tests/support/elastic_worker.py.
 """
 
-import json
 import re
 import signal
 import subprocess
@@ -21,6 +20,7 @@ from elastic_jobs import (
     rollbacks,
 )
 from launches import ROOT
+from run_events import events_of_run
 from torch_python import PYTHON
 
 WORKER = ROOT / 'tests' / 'support' / 'elastic_worker.py'
@@ -37,8 +37,7 @@ def train(jobs, *args, n=4, flags=(), restarts=3, preload='torch.nn.parallel', w
 
 
 def events_of(jobs):
-    (path,) = (jobs.folder / 'logs').glob('*/events.jsonl')
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return events_of_run(jobs.folder / 'logs')
 
 
 undisturbed = Undisturbed(train)

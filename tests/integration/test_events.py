@@ -5,14 +5,14 @@ import subprocess
 
 from conftest import BIN, kill, poll
 from launches import ROOT
+from run_events import events_of_run
 
 ORDER = ['run_started', 'round_formed', 'worker_started', 'worker_started', 'round_started']
 
 
 def events_of(jobs, folder='logs'):
     """The events of the one run in a log folder, each checked for the common fields."""
-    (path,) = (jobs.folder / folder).glob('*/events.jsonl')
-    events = [json.loads(line) for line in path.read_text().splitlines()]
+    events = events_of_run(jobs.folder / folder)
     for event in events:
         assert event['time_us'] > 1_600_000_000_000_000
         assert event['mono_ns'] > 0

@@ -14,6 +14,7 @@ import sys
 import pytest
 from conftest import BIN, free_port
 from nodes import Job, cluster  # noqa: F401
+from run_events import events_of_run
 from snapshot_folders import contents, make_snapshot
 
 SHIM = BIN / 'fault_points.so'
@@ -73,8 +74,7 @@ def test_output_is_complete_in_spite_of_partial_writes(jobs, points, tmp_path):
         assert file.read_text().splitlines() == lines
         shown = [line for line in job.out.splitlines() if f'rank {rank} ' in line]
         assert shown == [f'[default{rank}]:{line}' for line in lines]
-    (events,) = logs.glob('*/events.jsonl')
-    names = [json.loads(line)['event'] for line in events.read_text().splitlines()]
+    names = [event['event'] for event in events_of_run(logs)]
     assert names[0] == 'run_started' and names[-1] == 'finished'
     assert points.met()['s'] > 30 and points.met()['e'] > 3, points.met()
 

@@ -7,6 +7,7 @@ import urllib.request
 
 import pytest
 from conftest import BIN, free_port
+from run_events import events_of_run
 from test_hangs import START
 
 # Trains to step LAST. It resumes from the step in $MARKS/saved, which it never changes.
@@ -27,8 +28,7 @@ w.heartbeat(saved(), w.STARTING)
 
 
 def events_of(jobs, logs='logs'):
-    (file,) = (jobs.folder / logs).glob('*/events.jsonl')
-    return [json.loads(line) for line in file.read_text().splitlines()]
+    return events_of_run(jobs.folder / logs)
 
 
 def goodputs(jobs, logs='logs'):

@@ -4,7 +4,7 @@ import pytest
 from launches import ROOT
 from test_goodput import goodputs, line_of
 from test_python_snapshot import pytestmark as pytestmark  # skips without torch
-from torch_python import training_env
+from torch_python import PYTHON, training_env
 
 START = f"""
 import os, sys, time
@@ -24,10 +24,9 @@ def train(last):
 @pytest.fixture
 def run(jobs):
     def started(code, *flags):
-        path = jobs.folder / 'script.py'
-        path.write_text(START + code)
         fixed = ('--standalone', '--nproc-per-node=1', f'--log-dir={jobs.folder / "logs"}')
-        return jobs.cpprun(*fixed, *flags, path, env=training_env())
+        worker = ('--no-python', jobs.script(START + code, PYTHON))
+        return jobs.cpprun(*fixed, *flags, worker, env=training_env())
 
     return started
 

@@ -11,7 +11,8 @@ import pytest
 from conftest import PYTHON
 from nodes import BIN, free_port, wait_for
 from nodes_net import named
-from test_bad_nodes import events, hosts  # noqa: F401
+from run_events import events_below
+from test_bad_nodes import hosts  # noqa: F401
 
 CTL = BIN / 'cpprunctl'
 MODULE = pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk/python'
@@ -84,9 +85,9 @@ def test_a_slow_rank_is_named_by_its_compute_time(jobs, tmp_path):
         *jobs.py(TRAIN),
         env={'SLOW': '2'},
     )
-    wait_for(lambda: events(logs, 'slow_rank'), 'the slow rank')
-    found = events(logs, 'slow_rank')
-    shown = status(events(logs, 'run_started')[0]['run_id'])
+    wait_for(lambda: events_below(logs, 'slow_rank'), 'the slow rank')
+    found = events_below(logs, 'slow_rank')
+    shown = status(events_below(logs, 'run_started')[0]['run_id'])
     (jobs.marks / 'over').touch()
     assert job.done() == 0
     assert {event['rank'] for event in found} == {2} and found[0]['action'] == ''
@@ -103,7 +104,7 @@ def test_ranks_that_report_no_compute_time_are_not_judged(jobs, tmp_path):
         env={'SLOW': '2'},
     )
     assert job.done() == 0
-    assert not events(logs, 'slow_rank') and 'slow: rank' not in job.err
+    assert not events_below(logs, 'slow_rank') and 'slow: rank' not in job.err
 
 
 def test_a_slow_host_is_excluded_and_a_spare_takes_its_place(jobs, hosts, tmp_path):  # noqa: F811
@@ -118,17 +119,17 @@ def test_a_slow_host_is_excluded_and_a_spare_takes_its_place(jobs, hosts, tmp_pa
             jobs.cpprun(*options, *jobs.py(TRAIN), env={'SLOW': 'n1'}, wrap=named(node))
         )
         if node == 'n2':
-            wait_for(lambda: len(events(logs, 'round_started')) == 3, 'the first round')
-    wait_for(lambda: events(logs, 'host_excluded'), 'the exclusion')
+            wait_for(lambda: len(events_below(logs, 'round_started')) == 3, 'the first round')
+    wait_for(lambda: events_below(logs, 'host_excluded'), 'the exclusion')
     formed = wait_for(
-        lambda: [e for e in events(logs, 'round_started') if e['node'] == 'n3'], 'the spare'
+        lambda: [e for e in events_below(logs, 'round_started') if e['node'] == 'n3'], 'the spare'
     )
     (jobs.marks / 'over').touch()
     for agent in agents:
         assert agent.done() == 0
-    assert [event['node'] for event in events(logs, 'host_excluded')] == ['n1']
-    assert [e['action'] for e in events(logs, 'slow_rank')] == ['its host is excluded']
-    assert formed and {e['restart_count'] for e in events(logs, 'round_formed')} == {0}
+    assert [event['node'] for event in events_below(logs, 'host_excluded')] == ['n1']
+    assert [e['action'] for e in events_below(logs, 'slow_rank')] == ['its host is excluded']
+    assert formed and {e['restart_count'] for e in events_below(logs, 'round_formed')} == {0}
 
 
 def test_a_job_of_one_node_refuses_to_exclude(jobs):

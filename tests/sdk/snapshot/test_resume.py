@@ -4,6 +4,7 @@ import json
 
 import pytest
 from launches import BIN
+from run_events import events_of_run
 from snapshot_folders import steps_in
 from torch_python import PYTHON
 
@@ -56,8 +57,7 @@ def test_killed_rank_costs_nothing(ranks, world, optimizer):
 def test_maybe_save_reports_the_steps(ranks, words, best):
     """Unlike save(), since the training sends no heartbeats itself."""
     train(ranks, 2, *words, flags=(f'--log-dir={ranks.folder / "logs"}',)).well()
-    (file,) = (ranks.folder / 'logs').glob('*/events.jsonl')
-    events = [json.loads(line) for line in file.read_text().splitlines()]
+    events = events_of_run(ranks.folder / 'logs')
     assert [event['best_step'] for event in events if event['event'] == 'goodput'][-1] == best
 
 

@@ -1,16 +1,14 @@
 """The agent counts the time in which a C++ training waits for its saves as saving."""
 
-import json
-
 import pytest
+from run_events import events_of_run
 
 
 @pytest.mark.parametrize('how', ['save', 'maybe_save', 'by_other_means'])
 def test_time_of_saves_is_saving(ranks, how):
     flags = (f'--log-dir={ranks.folder}/logs',)
     job = ranks.case('snapshot', 2, 'snapshot_saving', how, flags=flags).well()
-    (file,) = (ranks.folder / 'logs').glob('*/events.jsonl')
-    events = [json.loads(line) for line in file.read_text().splitlines()]
+    events = events_of_run(ranks.folder / 'logs')
     spent = [event['spent_ms'] for event in events if event['event'] == 'goodput'][-1]
     waited = [float(line.split()[3]) for line in job.lines('rank')]
     # Of the rank that is furthest ahead. A part of the first save may come before the agent knows

@@ -3,9 +3,9 @@
 ///
 /// Under cpprun the memory belongs to the agent, one arena per local rank: a restarted worker finds
 /// what its predecessor left, however that process ended. Without an agent, or if the agent
-/// refuses, the memory belongs to this process and ends with it. snapshot_files/arena_slots.hpp
-/// defines the content. A reader must verify what it reads, since the writer may have been killed
-/// while it wrote. Threads: any, one at a time per Arena.
+/// refuses, the memory belongs to this process and ends with it. The content is that of
+/// snapshot_files/folders/arena_slots.hpp. A reader must verify what it reads, since the writer may
+/// have been killed while it wrote. Threads: any, one at a time per Arena.
 #pragma once
 
 #include <cstddef>

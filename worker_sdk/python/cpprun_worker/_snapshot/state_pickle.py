@@ -98,7 +98,6 @@ class StateWriter:
     def __init__(self):
         self.storages = []
         self._known = {}  # id of a storage: index
-        self._is_leaders = True
 
     def write(self, value, is_leaders=lambda path: True):
         """Returns the pickle. `is_leaders`: whether only the first writer may write the storage of
