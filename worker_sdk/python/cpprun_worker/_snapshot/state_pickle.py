@@ -93,7 +93,7 @@ def _around_name(dtype, storage_bytes, offset, size, stride):
 
 
 class StateWriter:
-    """Collects one file: its pickle and its storages, each storage once."""
+    """Collects one file: its pickle and its storages, each once for each dtype of its tensors."""
 
     def __init__(self):
         self.storages = []
@@ -185,8 +185,9 @@ class StateWriter:
             hasattr(tensor, 'to_local') or hasattr(tensor, 'local_shards')
         ):
             raise StateError('it is sharded over ranks, which is not saved yet')
-        if tensor.layout is not torch.strided or tensor.is_quantized:
-            raise StateError(f'tensors of layout {tensor.layout} or quantized ones are not saved')
+        if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
+            kind = 'nested' if tensor.is_nested else 'quantized' if tensor.is_quantized else ''
+            raise StateError(f'{kind or tensor.layout} tensors are not saved')
         if tensor.is_meta:
             raise StateError('it is on the device meta, so it has no content')
         if tensor.requires_grad or tensor.is_conj() or tensor.is_neg():
@@ -199,8 +200,12 @@ class StateWriter:
 
     def _storage(self, tensor, path):
         storage = tensor.untyped_storage()
-        size, address = storage.nbytes(), storage.data_ptr()
-        key = (tensor.device, address, size) if size else len(self.storages)
+        try:
+            size, address = storage.nbytes(), storage.data_ptr()
+        except RuntimeError as error:  # of a subclass that wraps other tensors
+            raise StateError(f'it has no memory of its own: {error}') from None
+        # A storage has one dtype in a file: memory that is seen as several is saved for each.
+        key = (tensor.device, address, size, tensor.dtype) if size else len(self.storages)
         known = self._known.get(key)
         if known is None:
             name, is_leaders = str(len(self.storages)), self._decide(path)

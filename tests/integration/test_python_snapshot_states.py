@@ -1,0 +1,77 @@
+"""cpprun_worker.Snapshot: unusual tensors in a state, and what is refused."""
+
+from launches import ROOT
+from test_python_snapshot import PYTHON
+from test_python_snapshot import pytestmark as pytestmark  # skips without torch
+
+START = f"""
+import sys
+sys.path.insert(0, {str(ROOT / 'worker_sdk' / 'python')!r})
+import torch, cpprun_worker
+
+class Values:
+    def __init__(self, **values):
+        self.values = values
+    def state_dict(self):
+        return self.values
+    def load_state_dict(self, state):
+        self.values = state
+
+def error_of(call):
+    try:
+        return call()
+    except Exception as error:
+        return f'{{type(error).__name__}}: {{error}}'
+"""
+
+
+def lines_of(jobs, code):
+    code, output = jobs.run(PYTHON, '-c', START + code)
+    assert code == 0, output
+    return output.splitlines()
+
+
+def test_tensors_of_one_memory_and_several_dtypes_are_resumed(jobs):
+    """A file has a dtype for each storage, so torch.load would give the second one the first's."""
+    code = """
+memory = torch.arange(4.0)
+saved = Values(
+    numbers=memory,
+    bits=memory.view(torch.int32),
+    pairs=torch.view_as_complex(memory.view(2, 2)),
+    small=memory.view(torch.float8_e5m2),
+    again=memory[1:3],
+)
+assert cpprun_worker.Snapshot('runs', model=saved).save(1)
+found = Values()
+assert cpprun_worker.Snapshot('runs', model=found).resume() == 1
+for name, tensor in saved.values.items():
+    other = found.values[name]
+    same = torch.equal(tensor.view(torch.uint8), other.view(torch.uint8))
+    print(name, other.dtype == tensor.dtype, same)
+shared = found.values['again'].untyped_storage().data_ptr()
+print('shared', shared == found.values['numbers'].untyped_storage().data_ptr())
+"""
+    names = ('numbers', 'bits', 'pairs', 'small', 'again')
+    wanted = [f'{name} True True' for name in names]
+    assert lines_of(jobs, code) == [*wanted, 'shared True']
+
+
+def test_tensors_without_memory_of_their_own_are_refused_with_their_name(jobs):
+    code = """
+import warnings
+warnings.simplefilter('ignore')
+from torch.testing._internal.two_tensor import TwoTensor
+parts = [torch.zeros(2), torch.zeros(3)]
+for tensor in (
+    torch.nested.nested_tensor(parts),
+    torch.nested.nested_tensor(parts, layout=torch.jagged),
+    torch.eye(3).to_sparse(),
+    TwoTensor(torch.zeros(2), torch.zeros(2)),
+    torch.zeros(2, device='meta'),
+):
+    print(error_of(lambda: cpprun_worker.Snapshot('runs', model=Values(odd=tensor)).save(1)))
+"""
+    found = lines_of(jobs, code)
+    assert len(found) == 5
+    assert all(line.startswith("StateError: 'odd': ") for line in found), found
