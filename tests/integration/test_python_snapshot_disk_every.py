@@ -113,6 +113,6 @@ for disk_every in ('auto', 'soon', '0s', 0):
         0,
         [
             *(f"disk_every is '{each}'; {wanted}" for each in ('auto', 'soon', '0s')),
-            'disk_every is 0; wanted is at least 1 step',
+            'disk_every is 0; wanted is 1 to 9223372036854775807',
         ],
     )

@@ -77,18 +77,27 @@ compute(60)
     assert goodputs(jobs)[-1]['best_step'] == 109
 
 
-def test_a_step_that_is_none_is_refused(run):
+def test_steps_and_intervals_that_are_none_are_refused(run):
     code = """
-for wrong in (-1, 1 << 63, 1.5):
+import numpy
+def attempt(*args):
     try:
-        state.maybe_save(wrong)
+        return state.maybe_save(*args)
     except (TypeError, ValueError) as error:
         print(error)
+for wrong in (-1, 1 << 63, 1.5):
+    attempt(wrong)
+for every in (0, 100.0, None):
+    attempt(1, every)
+assert attempt(numpy.int64(20), numpy.int64(10), numpy.int64(10))
 """
     job = run(code)
     assert job.done(150) == 0, job.err
     assert job.out.splitlines() == [
-        'the step of a snapshot is -1; it is from 0 to 2^63 - 1',
-        f'the step of a snapshot is {1 << 63}; it is from 0 to 2^63 - 1',
-        "'float' object cannot be interpreted as an integer",
+        'step is -1; wanted is 0 to 9223372036854775807',
+        f'step is {1 << 63}; wanted is 0 to 9223372036854775807',
+        'step must be an integer, not float: 1.5',
+        'every is 0; wanted is 1 to 9223372036854775807',
+        'every must be an integer, not float: 100.0',
+        'every must be an integer, not NoneType: None',
     ]

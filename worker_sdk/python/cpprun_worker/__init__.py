@@ -20,7 +20,6 @@ Snapshot saves and resumes a training, and DistributedSampler divides its data; 
 """
 
 import contextlib
-import operator
 import os
 import signal
 import sys
@@ -29,6 +28,8 @@ import time
 from typing import TYPE_CHECKING
 
 from . import _agent, _faults, _program_end  # noqa: F401  (registers a handler of atexit)
+from ._arguments import absolute_path as _absolute_path
+from ._arguments import whole_number as _whole_number
 
 FaultError = _faults.FaultError
 
@@ -45,29 +46,6 @@ _stop_signal = threading.Event()
 _ddp = []  # after watch_ddp(): the model, which iteration torch had measured, the next look
 _own_stops = []  # not empty after enable_graceful_stop()
 _plan = []  # empty before the first fault point, then the fault plan
-
-
-_INT64 = range(-(2**63), 2**63)  # range of numbers in messages and in the shared page
-
-
-def _whole(name, value, within=_INT64):
-    """The argument as an int. Checked without an agent too, so that mistakes show early."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        wrong = f'{name} must be an integer, not {type(value).__name__}: {value!r}'
-        raise TypeError(wrong) from None
-    if number not in within:
-        raise ValueError(f'{name} is {number}; wanted is {within[0]} to {within[-1]}')
-    return number
-
-
-def _path(value):
-    try:
-        return os.path.abspath(os.fspath(value))
-    except TypeError:
-        wrong = f'path must be a string or a path, not {type(value).__name__}: {value!r}'
-        raise TypeError(wrong) from None
 
 
 def _own_agent():
@@ -89,7 +67,7 @@ def heartbeat(step, phase=TRAINING):
     The first heartbeat with TRAINING ends the startup or recovery time. Heartbeats with STARTING
     mean that there is no step yet, so that a stop request loses no work.
     """
-    step, phase = _whole('step', step), _whole('phase', phase, range(ENDING + 1))
+    step, phase = _whole_number('step', step), _whole_number('phase', phase, range(ENDING + 1))
     if not _heartbeats:
         _heartbeats.append(True)
     agent = _own_agent()
@@ -111,7 +89,7 @@ class step:
     """
 
     def __init__(self, number):
-        self._number = _whole('step', number)
+        self._number = _whole_number('step', number)
         self._began = self._computed = None
 
     def __enter__(self):
@@ -251,7 +229,7 @@ def report_resumed(step, path, fell_back=False):
 
     fell_back: the snapshot of resume_path() was unusable; later rounds will not choose it.
     """
-    step, path = _whole('step', step), _path(path) if path else ''
+    step, path = _whole_number('step', step), _absolute_path(path) if path else ''
     agent = _own_agent()
     if agent:
         agent.send_resumed(step, path, fell_back)
@@ -272,7 +250,7 @@ def request_commit(step):
 
 def _request_commit(step):
     """(True, ''), or False and the reason."""
-    step = _whole('step', step)
+    step = _whole_number('step', step)
     _own_plan().inject_due(None, step, _faults.SAVING)
     agent = _own_agent()
     return agent.request_commit_permission(step) if agent else (True, '')
@@ -280,7 +258,7 @@ def _request_commit(step):
 
 def report_snapshot(step, path):
     """Reports that the snapshot of `step` at `path` is committed."""
-    step, path = _whole('step', step), _path(path)
+    step, path = _whole_number('step', step), _absolute_path(path)
     agent = _own_agent()
     if agent:
         agent.send_snapshot(step, path)
@@ -299,9 +277,9 @@ def fault_point(epoch=None, step=None):
     faults: docs/reference/faults.md.
     """
     if epoch is not None:
-        epoch = _whole('epoch', epoch)
+        epoch = _whole_number('epoch', epoch)
     if step is not None:
-        step = _whole('step', step)
+        step = _whole_number('step', step)
     _own_plan().inject_due(epoch, step, _faults.TRAINING)
 
 

@@ -38,6 +38,7 @@ import time
 import cpprun_worker
 
 from . import _agent, _environment, _job_history, _nccl
+from ._arguments import STEPS, whole_number
 from ._group_sockets import PAUSE, GroupSockets, shut_down
 
 # A survivor may see that a peer is gone before the agent asks it to regroup. An agent learns of a
@@ -168,7 +169,7 @@ class Round:
     def commit(self, step):
         """The state after `step` steps is complete in this process. Call it directly after
         optimizer.step(). It is a heartbeat as well."""
-        self._runner.completed = cpprun_worker._whole('step', step)
+        self._runner.completed = whole_number('step', step, STEPS)
         cpprun_worker.heartbeat(step)
         if self._models:
             self._note_bucket_orders()
@@ -314,7 +315,7 @@ class Terms:
     """What the user demands of a round, and of a worker that stays."""
 
     def __init__(self, min_world, health_check, health_check_timeout):
-        self.min_world = cpprun_worker._whole('min_world', min_world, range(1, 2**31))
+        self.min_world = whole_number('min_world', min_world, range(1, 2**31))
         if health_check is not None and not callable(health_check):
             raise TypeError(f'health_check must be callable, not {health_check!r}')
         if not 0 < health_check_timeout < threading.TIMEOUT_MAX:

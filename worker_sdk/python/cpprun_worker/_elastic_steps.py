@@ -26,8 +26,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-import cpprun_worker
-
+from ._arguments import STEPS, whole_number
 from ._elastic import HEALTH_CHECK_TAKES, Runner, Terms
 
 _loops = []  # the loop that runs, if one does
@@ -53,7 +52,7 @@ def steps(
     objects: what a step changes and a new worker needs: modules, optimizers, samplers, schedulers,
     all with state_dict and load_state_dict. first: the number of steps that these contain; a worker
     that joins later may be behind. min_world and health_check: as in elastic()."""
-    stop, first = (cpprun_worker._whole(*each) for each in (('stop', stop), ('first', first)))
+    stop, first = whole_number('stop', stop, STEPS), whole_number('first', first, STEPS)
     for name, each in objects.items():
         if isinstance(each, (DistributedDataParallel, DataParallel)):
             raise TypeError(f'steps() takes the module itself: {name} is a {type(each).__name__}')

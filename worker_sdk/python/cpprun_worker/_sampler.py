@@ -14,9 +14,8 @@ import torch
 import torch.distributed as dist
 from torch.utils.data import Sampler
 
-import cpprun_worker
-
 from . import _environment
+from ._arguments import whole_number
 
 _POSITIVE = range(1, 2**63)
 
@@ -36,7 +35,7 @@ class DistributedSampler(Sampler):
     ):
         self.dataset = dataset
         self.shuffle, self.drop_last = bool(shuffle), bool(drop_last)
-        self.seed = cpprun_worker._whole('seed', seed)
+        self.seed = whole_number('seed', seed)
         self.epoch = 0
         self._size = len(dataset)
         own_count, own_rank = _own_replica()
@@ -50,7 +49,7 @@ class DistributedSampler(Sampler):
         """Starts another epoch, with another order if `shuffle`. With the current epoch it does
         nothing unless that epoch has been exhausted, so a loop may call it after
         load_state_dict()."""
-        epoch = cpprun_worker._whole('epoch', epoch)
+        epoch = whole_number('epoch', epoch)
         if epoch != self.epoch or self._is_exhausted:
             self.epoch = epoch
             self._begin(0)
@@ -59,7 +58,7 @@ class DistributedSampler(Sampler):
         """A list of the next at most batch_size indices into the data set; None at the end of the
         epoch. The call after that starts another pass, in the same order unless set_epoch() was
         called."""
-        batch_size = cpprun_worker._whole('batch_size', batch_size, _POSITIVE)
+        batch_size = whole_number('batch_size', batch_size, _POSITIVE)
         if self._is_exhausted:
             self._begin_pass()
         return self._take(batch_size)
@@ -79,7 +78,7 @@ class DistributedSampler(Sampler):
         """The training has used so many more samples. For loaders that are ahead of it
         (num_workers > 0): from the first call on, the state counts these samples instead of those
         that the loader has taken."""
-        marked = self._marked + cpprun_worker._whole('samples_of_this_rank', samples_of_this_rank)
+        marked = self._marked + whole_number('samples_of_this_rank', samples_of_this_rank)
         if not 0 <= marked <= self._given:
             raise ValueError(
                 f'mark_consumed() has counted {marked} samples, but the sampler gave'
@@ -133,8 +132,8 @@ class DistributedSampler(Sampler):
             self.load_state_dict(now)
 
     def _set_replica(self, num_replicas, rank):
-        count = cpprun_worker._whole('num_replicas', num_replicas, _POSITIVE)
-        self.rank = cpprun_worker._whole('rank', rank, range(count))
+        count = whole_number('num_replicas', num_replicas, _POSITIVE)
+        self.rank = whole_number('rank', rank, range(count))
         self.num_replicas = count
 
     def _begin(self, first_position):

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import sys
 
+from .schedule import checked_every
+
 _MISSED_MOST = 100  # due saves without a step that allows one
 
 
@@ -13,7 +15,9 @@ class LateSaves:
     """A save that is due at a step that allows none happens after the next step that allows one."""
 
     def __init__(self, snapshot, every, disk_every):
-        self._snapshot, self._every, self._disk_every = snapshot, every, disk_every
+        self._snapshot = snapshot
+        self._every = checked_every('every', every)
+        self._disk_every = checked_every('disk_every', disk_every)
         self._is_due = False
         self._missed = 0
 

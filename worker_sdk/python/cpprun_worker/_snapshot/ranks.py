@@ -111,7 +111,7 @@ class Ranks:
         found = [bytes(row) for row in rows.tolist()]
         lengths = [int.from_bytes(row[:8], 'little') for row in found]
         if max(lengths) <= _ROW - 8:
-            return [pickle.loads(row[8 : 8 + n]) for row, n in zip(found, lengths, strict=True)]
+            return [pickle.loads(row[8 : 8 + n]) for row, n in zip(found, lengths)]
         gathered = [None] * self.world
         dist.all_gather_object(gathered, value, group=group)
         return gathered

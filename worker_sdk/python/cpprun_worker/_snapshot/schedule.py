@@ -5,10 +5,10 @@ common/goodput/save_interval.hpp.
 from __future__ import annotations
 
 import math
-import operator
 import re
 
 from cpprun_worker import _job_history
+from cpprun_worker._arguments import whole_number
 
 _INTERVAL = re.compile(r'(\d+(?:\.\d+)?)\s*(ms|s|min|h)\Z')
 _UNITS = {'ms': 0.001, 's': 1, 'min': 60, 'h': 3600}
@@ -17,18 +17,18 @@ _UNSEEN = 4 * _HOUR  # seconds without a failure that are assumed: the first est
 _STEPS_MOST = 10_000
 
 
-def check_every(name, every):
-    """Raises ValueError for what `every` or `disk_every` can't be."""
-    wanted = "a number of steps, '30s' or '5min'"
-    if name == 'every':
-        wanted = "a number of steps, '30s', '5min' or 'auto'"
-        if every == 'auto':
-            return
-    if isinstance(every, str):
-        if not interval_of(every):
-            raise ValueError(f'{name} is {every!r}; wanted is {wanted}')
-    elif operator.index(every) < 1:
-        raise ValueError(f'{name} is {every}; wanted is at least 1 step')
+def checked_every(name, every):
+    """The value of `every` or `disk_every`, as maybe_save() takes them: steps, a text, or of
+    `disk_every` None. ValueError, TypeError: it is none of these."""
+    is_for_disk = name == 'disk_every'
+    if every is None and is_for_disk:
+        return None
+    if not isinstance(every, str):
+        return whole_number(name, every, range(1, 2**63))
+    if interval_of(every) or (every == 'auto' and not is_for_disk):
+        return every
+    wanted = "'30s' or '5min'" if is_for_disk else "'30s', '5min' or 'auto'"
+    raise ValueError(f'{name} is {every!r}; wanted is a number of steps, {wanted}')
 
 
 def interval_of(every):

@@ -13,7 +13,6 @@ docs/snapshots-python.md describes it; the C++ counterpart is cpprun/snapshot/sn
 from __future__ import annotations
 
 import contextlib
-import operator
 import os
 import sys
 import time
@@ -21,12 +20,13 @@ from typing import Any, Mapping, MutableMapping
 
 import cpprun_worker
 
+from .._arguments import STEPS, whole_number
 from .._program_end import end_program
 from .files import is_same_path
 from .loader import MEMORY, Candidate, Loader
 from .memory import Memory
 from .ranks import FolderGroup, Ranks
-from .schedule import Schedule, check_every
+from .schedule import Schedule, checked_every
 from .stop_requests import StopRequests
 from .training_state import TrainingState
 from .writer import Place, Writer
@@ -177,7 +177,7 @@ class Snapshot:
             return self._start_save(step, to_disk) is not Place.NONE
 
     def _start_save(self, step, to_disk):
-        step = _checked(step)
+        step = whole_number('step', step, STEPS)
         place = self._writer.place_for(step, to_disk)
         if place is Place.NONE or self._is_refused(step):
             return Place.NONE
@@ -205,10 +205,9 @@ class Snapshot:
         If the agent asks the job to stop (SIGTERM to cpprun, a preemption), this saves, and ends
         the program by SystemExit with STOPPED_RESUMABLE, or with 1 if the state is not on disk. Not
         in a script that has called enable_graceful_stop()."""
-        check_every('every', every)
-        if disk_every is not None:
-            check_every('disk_every', disk_every)
-        writer, step = self._writer, _checked(step)
+        every = checked_every('every', every)
+        disk_every = checked_every('disk_every', disk_every)
+        writer, step = self._writer, whole_number('step', step, STEPS)
         agent = cpprun_worker._own_agent()
         if agent:
             agent.report_progress(step)
@@ -260,13 +259,6 @@ def _training_waits():
         agent = cpprun_worker._own_agent()
         if agent:
             agent.add_saved(time.monotonic_ns() - began)
-
-
-def _checked(step):
-    step = operator.index(step)
-    if not 0 <= step < 2**63:
-        raise ValueError(f'the step of a snapshot is {step}; it is from 0 to 2^63 - 1')
-    return step
 
 
 def _given(**named):
