@@ -95,6 +95,23 @@ def test_random_kills_do_not_change_the_result(jobs):
     assert cpprunctl('verify', jobs.folder / 'runs').returncode == 0
 
 
+def test_a_save_after_resuming_an_earlier_step_is_on_disk(jobs):
+    """What is on disk of later steps is not what the training continues from."""
+    code = f"""
+import shutil, sys
+sys.path.insert(0, {str(ROOT / 'worker_sdk' / 'python')!r})
+import cpprun_worker
+state = cpprun_worker.Snapshot('runs', in_memory=False)
+assert state.maybe_save(10, every=1, disk_every=100) and state.wait()
+assert state.save(30)
+shutil.rmtree('runs/step-30')
+assert state.resume() == 10
+assert state.maybe_save(11, every=1, disk_every=100) and state.wait()
+"""
+    assert jobs.run(PYTHON, '-c', code) == (0, '')
+    assert steps_in(jobs.folder / 'runs') == [10, 11]
+
+
 def test_an_unusable_disk_every_is_refused(jobs):
     code = f"""
 import sys

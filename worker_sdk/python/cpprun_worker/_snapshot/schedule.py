@@ -82,6 +82,8 @@ class Schedule:
     def resume(self, step, seconds):
         self._history.resume(self._owner, seconds)
         self._saved_step = step
+        if self._on_disk and self._on_disk[0] > step:  # it has no part in what follows
+            self._on_disk = None
 
     def begin_save(self, step, to_disk):
         self._saved_step = step
