@@ -1,42 +1,53 @@
-"""Copies of a save from a GPU beside the training (device_copy.py), on streams that are threads.
+"""Copies of a save from a GPU beside the training (device_copy.py), on a simulated device.
 tests/gpu/test_snapshot_gpu.py has them on a GPU.
 """
 
 import pytest
 from launches import ROOT
-from test_python_snapshot import PYTHON
-from test_python_snapshot import pytestmark as pytestmark  # skips without torch
+from simulated_cuda import ENVIRONMENT, skip_unless_simulated
+from torch_python import PYTHON
 
 BEGIN = f"""
 import sys
 import time
 sys.path[:0] = [{str(ROOT / 'worker_sdk' / 'python')!r}, {str(ROOT / 'tests' / 'support')!r}]
 import torch
-from cpprun_worker._snapshot.device_copy import DeviceCopies, StepFence
+from cpprun_worker._snapshot import device_copy
 from cpprun_worker._snapshot.state_pickle import bytes_of
-from thread_streams import ThreadStreams
+from simulated_cuda import hold, release, set_capturing
 
-streams = ThreadStreams()
+training = torch.cuda.current_stream()
+side = device_copy._side_stream(training.device)
+
+
+def set_all(tensor, value):
+    # As a kernel does: queued in the training's stream, and the version changes at once.
+    tensor.copy_(torch.full(tensor.shape, float(value)).pin_memory(), non_blocking=True)
 
 
 class Queued(torch.optim.SGD):
-    # As on a GPU: a step only queues its kernels, and the version changes at once.
+    steps = 0
+
     @torch.no_grad()
     def step(self):
+        self.steps += 1
         for parameter in self.param_groups[0]['params']:
-            parameter.add_(0)
-            streams.training().put(lambda parameter=parameter: parameter.data.add_(1))
+            set_all(parameter, self.steps)
 
 
-parameter, second = (torch.nn.Parameter(torch.zeros(8)) for _ in range(2))
+def zeros():
+    return torch.zeros(8).to('cuda')
+
+
+parameter, second = (torch.nn.Parameter(zeros()) for _ in range(2))
 optimizer, other_optimizer = Queued([parameter]), Queued([second])
-fence = StepFence([optimizer, other_optimizer], streams)
-arena = torch.full((32,), 255, dtype=torch.uint8)
+fence = device_copy.StepFence([optimizer, other_optimizer])
+arena = torch.zeros(32, dtype=torch.uint8).pin_memory()
 
 
 def begin_save(tensor=parameter):
     arena.fill_(255)
-    copies = DeviceCopies(fence, streams)
+    copies = device_copy.DeviceCopies(fence)
     copies.add(arena, bytes_of(tensor))
     copies.start()
     return copies
@@ -55,112 +66,112 @@ def print_failure(copies):
 
 BESIDE = """
 optimizer.step()
-streams.training().drain()
-streams.side().hold()
+training.synchronize()
+hold(side)
 copies = begin_save()
-streams.training().drain()
+training.synchronize()
 print('the training continues:', not copies.is_complete())
 optimizer.step()
 optimizer.step()
 time.sleep(0.3)  # in which steps that are not held would run
-streams.side().release()
+release(side)
 copies.wait()
 print(saved())
-streams.training().drain()
+training.synchronize()
 print(parameter[0].item())
 """
 
 BEHIND_A_QUEUED_STEP = """
 optimizer.step()
-streams.training().drain()
-streams.training().hold()
+training.synchronize()
+hold(training)
 optimizer.step()
 copies = begin_save()
 time.sleep(0.3)  # in which a copy that is not behind the step would run
-streams.training().release()
+release(training)
 copies.wait()
 print(saved())
 """
 
 OTHERS = """
 optimizer.step()
-streams.training().drain()
-streams.side().hold()
-other = torch.zeros(8)
-streams.training().hold()
+training.synchronize()
+hold(side)
+other = zeros()
+hold(training)
 copies = begin_save(other)
-streams.training().put(lambda: other.add_(1))
-streams.training().release()
+set_all(other, 1)
+release(training)
 copies.wait()
-streams.training().drain()
+training.synchronize()
 print(saved(), other[0].item())
 """
 
 TWO_OPTIMIZERS = """
 optimizer.step()
 other_optimizer.step()
-streams.training().drain()
-streams.side().hold()
+training.synchronize()
+hold(side)
 copies = begin_save()
 optimizer.step()
 other_optimizer.step()
 optimizer.step()
 time.sleep(0.3)
-streams.side().release()
+release(side)
 copies.wait()
 print(saved())
 """
 
 CAPTURED_BETWEEN_SAVES = """
-streams.capturing = True
+set_capturing(True)
 optimizer.step()
-streams.capturing = False
-streams.training().drain()
-streams.side().hold()
+set_capturing(False)
+training.synchronize()
+hold(side)
 begin_save().wait()
 print(saved())
 """
 
 UNSEEN = """
-streams.side().hold()
+hold(side)
 begin_save().wait()
 print(saved())
 optimizer.step()
-streams.side().release()
+release(side)
 begin_save().wait()
-streams.side().hold()
+hold(side)
 begin_save().wait()
 print(saved())
 """
 
 CAPTURED = """
 optimizer.step()
-streams.training().drain()
-streams.side().hold()
+training.synchronize()
+hold(side)
 copies = begin_save()
-streams.capturing = True
+set_capturing(True)
 optimizer.step()
-streams.capturing = False
-streams.side().release()
+set_capturing(False)
+release(side)
 print_failure(copies)
 optimizer.step()
-streams.training().drain()
-streams.side().hold()
+training.synchronize()
+hold(side)
 begin_save().wait()
 print(saved())
 """
 
 CHANGED = """
 optimizer.step()
-streams.training().drain()
-streams.side().hold()
+training.synchronize()
+hold(side)
 copies = begin_save()
 with torch.no_grad():
-    parameter.add_(5)
+    set_all(parameter, 5)
 optimizer.step()
-streams.side().release()
+release(side)
 print_failure(copies)
-streams.side().hold()
+hold(side)
 begin_save().wait()
 print(saved())
 """
@@ -170,8 +181,8 @@ class Wrapper(torch.optim.Optimizer):
     def __init__(self):
         pass
 
-fence = StepFence([Wrapper()], streams)
-streams.side().hold()
+fence = device_copy.StepFence([Wrapper()])
+hold(side)
 begin_save().wait()
 print(saved())
 """
@@ -195,12 +206,13 @@ AGAIN = 'while it was being copied; later saves are copied in its stream'
         ),
         pytest.param(
             CHANGED,
-            [f'a parameter has changed otherwise than by the optimizer {AGAIN}', '7.0'],
+            [f'a parameter has changed otherwise than by the optimizer {AGAIN}', '2.0'],
             id='changed',
         ),
         pytest.param(WRAPPED, ['0.0'], id='wrapped'),
     ],
 )
 def test_a_save_has_the_state_of_one_step(jobs, code, printed):
-    code, output = jobs.run(PYTHON, '-c', BEGIN + code)
+    skip_unless_simulated()
+    code, output = jobs.run(PYTHON, '-c', BEGIN + code, env=ENVIRONMENT)
     assert (code, output.splitlines()) == (0, printed), output

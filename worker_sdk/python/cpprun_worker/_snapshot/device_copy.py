@@ -35,37 +35,6 @@ def unpin(address: int) -> None:
         torch.cuda.cudart().cudaHostUnregister(address)
 
 
-class CudaStreams:
-    """The calls of torch.cuda that the copies need; tests replace them."""
-
-    @staticmethod
-    def training(device: torch.device) -> Any:
-        return torch.cuda.current_stream(device)
-
-    @staticmethod
-    @functools.lru_cache(maxsize=None)
-    def side(device: torch.device) -> Any:
-        return torch.cuda.Stream(device)
-
-    @staticmethod
-    def copy(stream: Any, pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> None:
-        """Queues copies: (into, source) of each."""
-        with torch.cuda.stream(stream):
-            for into, source in pairs:
-                into.copy_(source, non_blocking=True)
-
-    @staticmethod
-    def record(stream: Any) -> Any:
-        """An event behind what is queued so far, with query(), synchronize() and wait(stream)."""
-        event = torch.cuda.Event()
-        event.record(stream)
-        return event
-
-    @staticmethod
-    def is_capturing() -> bool:
-        return torch.cuda.is_current_stream_capturing()
-
-
 class StepFence:
     """Holds the steps of optimizers until the GPU has copied what they change.
 
@@ -74,8 +43,7 @@ class StepFence:
     training thread calls all methods.
     """
 
-    def __init__(self, optimizers: Sequence[Any], streams: Any = CudaStreams) -> None:
-        self._streams = streams
+    def __init__(self, optimizers: Sequence[Any]) -> None:
         self._stepped: set[int] = set()  # ids of optimizers
         self._to_hold: dict[int, DeviceCopies] = {}  # copies that the next step waits for, by id
         self._is_usable = True
@@ -99,7 +67,7 @@ class StepFence:
 
     def _before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         copies = self._to_hold.pop(id(optimizer), None)
-        if self._streams.is_capturing():
+        if torch.cuda.is_current_stream_capturing():
             self._give_up(copies, 'the step of an optimizer was captured into a CUDA graph')
             return
         self._stepped.add(id(optimizer))
@@ -118,13 +86,13 @@ class StepFence:
 class DeviceCopies:
     """The copies of one save. The training thread queues them; wait() is for any thread."""
 
-    def __init__(self, fence: StepFence | None, streams: Any = CudaStreams) -> None:
-        self._fence, self._streams = fence, streams
+    def __init__(self, fence: StepFence | None) -> None:
+        self._fence = fence
         self._fenced = fence.storages() if fence else {}
         # (into, source) of each copy, by device and whether it is beside the training. Until the
         # copies are complete, the memory of the sources must not be used for other tensors.
         self._pairs: dict[Any, list[tuple[torch.Tensor, torch.Tensor]]] = {}
-        self._events: list[tuple[torch.device, Any]] = []
+        self._events: list[tuple[torch.device, torch.cuda.Event]] = []
         # (id of the optimizer, tensor, its version when its copy began)
         self._versions: list[tuple[int, torch.Tensor, int]] = []
         self.failed = ''  # why the copy may be of two different steps
@@ -141,12 +109,14 @@ class DeviceCopies:
     def start(self) -> None:
         """Queues all copies."""
         for (device, is_beside), pairs in self._pairs.items():
-            stream = training = self._streams.training(device)
+            stream = training = torch.cuda.current_stream(device)
             if is_beside:
-                stream = self._streams.side(device)
-                self._streams.record(training).wait(stream)
-            self._streams.copy(stream, pairs)
-            self._events.append((device, self._streams.record(stream)))
+                stream = _side_stream(device)
+                stream.wait_stream(training)
+            with torch.cuda.stream(stream):
+                for into, source in pairs:
+                    into.copy_(source, non_blocking=True)
+            self._events.append((device, stream.record_event()))
         if self._versions:
             self._fence.hold(self)
 
@@ -163,7 +133,7 @@ class DeviceCopies:
     def hold_training(self) -> None:
         """What the training queues from now on begins after the copies."""
         for device, event in self._events:
-            event.wait(self._streams.training(device))
+            event.wait(torch.cuda.current_stream(device))
 
     def wait(self) -> None:
         """Until all copies are complete. RuntimeError: they can't be used, or a GPU has failed."""
@@ -173,6 +143,11 @@ class DeviceCopies:
         self._versions.clear()
         if self.failed:
             raise RuntimeError(self.failed)
+
+
+@functools.lru_cache(maxsize=None)
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device)
 
 
 def key_of(tensor: torch.Tensor) -> Any:
