@@ -36,6 +36,28 @@ w.heartbeat(6)
     assert job.done() == 0
 
 
+def test_a_section_of_another_thread_may_end_first(jobs):
+    code = """
+import threading
+def load():
+    with w.section('load', limit=600):
+        loads.set()
+        saves.wait()
+loads, saves = threading.Event(), threading.Event()
+thread = threading.Thread(target=load)
+thread.start()
+loads.wait()
+with w.section('checkpoint', limit=2):
+    saves.set()
+    thread.join()
+    w.heartbeat(5)
+    time.sleep(60)
+"""
+    job = workers(jobs, code, '--hang-timeout=5', n=1)
+    assert job.done(120) == 1, job.err
+    assert "in the section 'checkpoint' for" in root_cause(job)[2]
+
+
 def test_wrong_arguments_are_refused_without_an_agent(jobs):
     code = """
 for name, limit in (('', None), (3, None), ('x', 0), ('x', -1), ('x', float('nan'))):

@@ -126,7 +126,8 @@ def section(name, limit=None):
 
     A worker that stays longer than `limit` seconds in it hangs. Without a limit cpprun learns one
     from the times that the section took before; a worker that is busy does not hang then. A hang
-    report names the section. Sections may be nested; the inner one counts.
+    report names the section. Sections may be nested, also by several threads: the one that was
+    entered last counts.
     """
     if not isinstance(name, str) or not name:
         raise TypeError('the name of a section is a text')
@@ -134,12 +135,12 @@ def section(name, limit=None):
         raise ValueError(f'the limit of a section is {limit}; write seconds above 0')
     agent = _own_agent()
     if agent:
-        agent.enter_section(name, 0 if limit is None else int(limit * 1e9))
+        entered = agent.enter_section(name, 0 if limit is None else int(limit * 1e9))
     try:
         yield
     finally:
         if agent:
-            agent.leave_section()
+            agent.leave_section(entered)
 
 
 def watch_ddp(model):

@@ -215,7 +215,7 @@ class Agent:
         self._has_stepped = False
         self._bytes = memoryview(page)
         self._sections = []  # names, in the order of the table
-        self._open_sections = []  # (place, begin) of those that the worker is in
+        self._open_sections = []  # (place, begin) of those that its threads are in, as entered
         self._count_lock = threading.Lock()
         self._offers_traces = False
         if self._version >= 3:
@@ -285,21 +285,25 @@ class Agent:
             self._int64s[COMPUTE_STEPS] += 1
 
     def enter_section(self, name, limit_ns):
+        """Returns what leave_section() takes."""
         if self._version < 6:
-            return
+            return None
         begin = time.monotonic_ns()
         with self._count_lock:
             place = self._place_of_section(name)
             if place is not None:
                 self._int64s[_word_of(place) + SECTION_LIMIT] = limit_ns
-            self._open_sections.append((place, begin))
+            entered = (place, begin)
+            self._open_sections.append(entered)
             self._show_section()
+        return entered
 
-    def leave_section(self):
+    def leave_section(self, entered):
         if self._version < 6:
             return
+        place, begin = entered
         with self._count_lock:
-            place, begin = self._open_sections.pop()
+            self._open_sections.remove(entered)  # not the last one: threads have sections too
             if place is not None:
                 word = _word_of(place)
                 took = time.monotonic_ns() - begin
