@@ -19,13 +19,16 @@ Snapshot saves and resumes a training, and DistributedSampler divides its data; 
 (docs/snapshots-python.md).
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 import signal
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Iterator, SupportsIndex
 
 from . import _agent, _faults, _program_end  # noqa: F401  (registers a handler of atexit)
 from ._arguments import absolute_path as _absolute_path
@@ -40,15 +43,16 @@ STOPPED_RESUMABLE = 75
 STARTING, READY, TRAINING, EVALUATING, SAVING, ENDING = range(6)
 
 _lock = threading.Lock()
-_heartbeats = []  # not empty after the first heartbeat()
-_connected = []  # empty before the first call, then the agent or None
+_heartbeats: list[bool] = []  # not empty after the first heartbeat()
+_connected: list[_agent.Agent | None] = []  # empty before the first call, then the agent or None
 _stop_signal = threading.Event()
-_ddp = []  # after watch_ddp(): the model, which iteration torch had measured, the next look
-_own_stops = []  # not empty after enable_graceful_stop()
-_plan = []  # empty before the first fault point, then the fault plan
+# After watch_ddp(): the model, which iteration torch had measured, the next look.
+_ddp: list[Any] = []
+_own_stops: list[bool] = []  # not empty after enable_graceful_stop()
+_plan: list[_faults.Plan] = []  # empty before the first fault point, then the fault plan
 
 
-def _own_agent():
+def _own_agent() -> _agent.Agent | None:
     if not _connected:
         with _lock:
             if not _connected:
@@ -56,12 +60,12 @@ def _own_agent():
     return _connected[0]
 
 
-def has_agent():
+def has_agent() -> bool:
     """True if a cpprun agent started this process and answers."""
     return _own_agent() is not None
 
 
-def heartbeat(step, phase=TRAINING):
+def heartbeat(step: SupportsIndex, phase: SupportsIndex = TRAINING) -> None:
     """Reports that training has completed `step`. Takes a microsecond; call it after each step.
 
     The first heartbeat with TRAINING ends the startup or recovery time. Heartbeats with STARTING
@@ -88,22 +92,23 @@ class step:
     (docs/how-to/bad-nodes.md); a step without them counts for nothing.
     """
 
-    def __init__(self, number):
+    def __init__(self, number: SupportsIndex) -> None:
         self._number = _whole_number('step', number)
-        self._began = self._computed = None
+        self._began: int | None = None
+        self._computed: int | None = None
 
-    def __enter__(self):
+    def __enter__(self) -> step:
         self._began = time.perf_counter_ns()
         return self
 
-    def compute_done(self):
+    def compute_done(self) -> None:
         """The time since the step began, or since computing() was entered, was compute time."""
         if self._began is not None:
             self._computed = (self._computed or 0) + time.perf_counter_ns() - self._began
             self._began = None
 
     @contextlib.contextmanager
-    def computing(self):
+    def computing(self) -> Iterator[None]:
         self.compute_done()
         self._began = time.perf_counter_ns()
         try:
@@ -111,7 +116,12 @@ class step:
         finally:
             self.compute_done()
 
-    def __exit__(self, kind, *_):
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if kind is not None:
             return
         agent = _own_agent()
@@ -121,7 +131,7 @@ class step:
 
 
 @contextlib.contextmanager
-def section(name, limit=None):
+def section(name: str, limit: float | None = None) -> Iterator[None]:
     """Names a part of the program, as `with section('checkpoint', limit=600):`.
 
     A worker that stays longer than `limit` seconds in it hangs. Without a limit cpprun learns one
@@ -143,7 +153,7 @@ def section(name, limit=None):
             agent.leave_section(entered)
 
 
-def watch_ddp(model):
+def watch_ddp(model: Any) -> None:
     """Takes the compute times of this DistributedDataParallel from torch's own measurement.
 
     torch measures the first ten iterations and then one of a hundred, on CPUs and with CUDA. Each
@@ -154,7 +164,7 @@ def watch_ddp(model):
     _ddp[:] = [model, 0, 0]
 
 
-def _read_ddp(agent):
+def _read_ddp(agent: _agent.Agent) -> None:
     model, seen, due = _ddp
     now = time.monotonic()
     if now < due:
@@ -168,28 +178,28 @@ def _read_ddp(agent):
         _ddp[1] = measured
 
 
-def count_collective():
+def count_collective() -> None:
     """Call it before each collective. In a hang, the rank with the lowest count is reported."""
     agent = _own_agent()
     if agent:
         agent.count()
 
 
-def report_ready():
+def report_ready() -> None:
     """Reports that setup is complete. The agent logs when all workers of the round are ready."""
     agent = _own_agent()
     if agent:
         agent.send_ready()
 
 
-def should_stop():
+def should_stop() -> bool:
     """True if the agent has requested a stop; without an agent, if SIGTERM has arrived after
     enable_graceful_stop()."""
     agent = _own_agent()
     return _stop_signal.is_set() or (agent is not None and agent.wants_stop())
 
 
-def enable_graceful_stop():
+def enable_graceful_stop() -> None:
     """Promises that this script saves and exits with STOPPED_RESUMABLE once should_stop() is True.
 
     On a stop request the agent then waits --shutdown-timeout before it sends SIGTERM. SIGTERM still
@@ -208,24 +218,26 @@ def enable_graceful_stop():
         signal.signal(signal.SIGTERM, lambda *_: _stop_signal.set())
 
 
-def _script_stops():
+def _script_stops() -> bool:
     """Whether the script handles stop requests itself."""
     return bool(_own_stops)
 
 
-def _set_can_save(can_save):
+def _set_can_save(can_save: bool) -> None:
     """Whether the agent lets this worker save on a stop request, or sends SIGTERM at once."""
     agent = _own_agent()
     if agent:
         agent.set_can_save(can_save)
 
 
-def resume_path():
+def resume_path() -> str | None:
     """Path of the snapshot that the launcher chose to resume from; None if there is none."""
     return os.environ.get('CPPRUN_RESUME_FROM') or None
 
 
-def report_resumed(step, path, fell_back=False):
+def report_resumed(
+    step: SupportsIndex, path: str | os.PathLike[str], fell_back: bool = False
+) -> None:
     """Reports that training resumed from the snapshot of `step` at `path`; -1 and '': from none.
 
     fell_back: the snapshot of resume_path() was unusable; later rounds will not choose it.
@@ -236,7 +248,7 @@ def report_resumed(step, path, fell_back=False):
         agent.send_resumed(step, path, fell_back)
 
 
-def request_commit(step):
+def request_commit(step: SupportsIndex) -> bool:
     """Asks the agent whether this rank may give the snapshot of `step` its final name.
 
     Call it on the rank that renames, before the rename. False: do not rename, because the round has
@@ -249,7 +261,7 @@ def request_commit(step):
     return is_given
 
 
-def _request_commit(step):
+def _request_commit(step: SupportsIndex) -> tuple[bool, str]:
     """(True, ''), or False and the reason."""
     step = _whole_number('step', step)
     _own_plan().inject_due(None, step, _faults.SAVING)
@@ -257,7 +269,7 @@ def _request_commit(step):
     return agent.request_commit_permission(step) if agent else (True, '')
 
 
-def report_snapshot(step, path):
+def report_snapshot(step: SupportsIndex, path: str | os.PathLike[str]) -> None:
     """Reports that the snapshot of `step` at `path` is committed."""
     step, path = _whole_number('step', step), _absolute_path(path)
     agent = _own_agent()
@@ -265,13 +277,13 @@ def report_snapshot(step, path):
         agent.send_snapshot(step, path)
 
 
-def newest_snapshot():
+def newest_snapshot() -> int | None:
     """Step of the newest snapshot that a worker of this node reported in this round, or None."""
     agent = _own_agent()
     return agent.newest_snapshot() if agent else None
 
 
-def fault_point(epoch=None, step=None):
+def fault_point(epoch: SupportsIndex | None = None, step: SupportsIndex | None = None) -> None:
     """Injects the faults of CPPRUN_FAULTS that match this epoch and step.
 
     Call it at the start of each step. Without CPPRUN_FAULTS it costs almost nothing. Plans of
@@ -284,7 +296,7 @@ def fault_point(epoch=None, step=None):
     _own_plan().inject_due(epoch, step, _faults.TRAINING)
 
 
-def _own_plan():
+def _own_plan() -> _faults.Plan:
     if not _plan:
         with _lock:
             if not _plan:
@@ -292,7 +304,7 @@ def _own_plan():
     return _plan[0]
 
 
-def _begin_round():
+def _begin_round() -> None:
     """This process has survived its round, and its environment is that of the next one."""
     agent = _own_agent()
     if agent:
@@ -301,7 +313,7 @@ def _begin_round():
     _stop_signal.clear()
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     """Imports torch at the first use of Snapshot or DistributedSampler only."""
     if name in ('elastic', 'HealthCheckError', 'RegroupError'):
         from . import _elastic

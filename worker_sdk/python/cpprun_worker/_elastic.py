@@ -22,6 +22,8 @@ that is too old, the function is called once.
 elastic.steps(), for loops that stay in place, is in _elastic_steps.py.
 """
 
+from __future__ import annotations
+
 import datetime
 import functools
 import gc
@@ -34,12 +36,21 @@ import struct
 import sys
 import threading
 import time
+from typing import TYPE_CHECKING, Any, Callable, SupportsIndex, TypeVar, overload
 
 import cpprun_worker
 
 from . import _agent, _environment, _job_history, _nccl
 from ._arguments import STEPS, whole_number
 from ._group_sockets import PAUSE, GroupSockets, shut_down
+
+if TYPE_CHECKING:
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    from . import _elastic_steps
+
+_Result = TypeVar('_Result')
 
 # A survivor may see that a peer is gone before the agent asks it to regroup. An agent learns of a
 # lost node after a lease of some seconds. Then the exception was the worker's own after all.
@@ -67,7 +78,7 @@ class HealthCheckError(RuntimeError):
 class Round:
     """The job's current round, as this worker sees it: an argument of the training function."""
 
-    def __init__(self, runner, calls):
+    def __init__(self, runner: Runner, calls: int) -> None:
         self.number = _environment.number('CPPRUN_ROUND', 0)
         self.restart_count = _environment.number('TORCHELASTIC_RESTART_COUNT', 0)
         self.rank = _environment.number('RANK', 0)
@@ -81,21 +92,21 @@ class Round:
         self._models = []  # whose order of gradients is not noted yet
 
     @property
-    def completed(self):
+    def completed(self) -> int:
         """The last step that this process has completed; 0: none."""
         return self._runner.completed
 
     @property
-    def is_over(self):
+    def is_over(self) -> bool:
         """Whether another worker has failed: the function should end."""
         return self._runner.is_requested
 
-    def check(self):
+    def check(self) -> None:
         """Raises RegroupError if is_over. For loops without collectives."""
         if self.is_over:
             raise RegroupError('another worker has failed')
 
-    def init_process_group(self, backend=None, **options):
+    def init_process_group(self, backend: str | None = None, **options: Any) -> None:
         """torch.distributed.init_process_group() with the ranks of this round. From torch 2.15 on,
         a process that stays keeps its group over Gloo, which gets the members of this round."""
         import torch.distributed as dist
@@ -115,7 +126,7 @@ class Round:
                 dist.init_process_group(backend, **self._with_store(backend, options))
         self._runner.guard.watch(self)
 
-    def _with_store(self, backend, options):
+    def _with_store(self, backend: str | None, options: dict[str, Any]) -> dict[str, Any]:
         """The options of init_process_group(), with a store that is connected."""
         if (
             not self._runner.can_regroup
@@ -130,7 +141,7 @@ class Round:
         meeting = {'store': dist.PrefixStore('default_pg', store), 'rank': self.rank}
         return {**options, **meeting, 'world_size': self.world_size}
 
-    def connect_store(self, backend, options):
+    def connect_store(self, backend: str | None, options: dict[str, Any]) -> Any:
         """The store of torch's env:// for this round. torch tries to connect for its whole timeout,
         and nothing wakes it there: so this waits until rank 0 listens, and each attempt is short,
         because rank 0 may end its store meanwhile. After STORE_TAKES torch's own error names
@@ -166,15 +177,16 @@ class Round:
             except OSError:
                 time.sleep(PAUSE)
 
-    def commit(self, step):
+    def commit(self, step: SupportsIndex) -> None:
         """The state after `step` steps is complete in this process. Call it directly after
         optimizer.step(). It is a heartbeat as well."""
-        self._runner.completed = whole_number('step', step, STEPS)
+        step = whole_number('step', step, STEPS)
+        self._runner.completed = step
         cpprun_worker.heartbeat(step)
         if self._models:
             self._note_bucket_orders()
 
-    def share_state(self, **objects):
+    def share_state(self, **objects: Any) -> int:
         """Gives all ranks the state of the one that has completed most steps. Returns that number;
         0: no rank has completed one, and the objects stay as they are. All ranks call it, after
         init_process_group() and before data_parallel(), with objects that have state_dict and
@@ -240,7 +252,7 @@ class Round:
         runner.completed = newest
         runner.is_torn = False
 
-    def data_parallel(self, module, **options):
+    def data_parallel(self, module: nn.Module, **options: Any) -> DistributedDataParallel:
         """DistributedDataParallel(module, **options), which sums gradients in the same order as in
         the round before: the last bits of the sums depend on it. All ranks call it, after
         share_state()."""
@@ -274,14 +286,40 @@ class Elastic:
     """`elastic`: a decorator, and with elastic.steps() and its companions the loop that stays in
     place (_elastic_steps.py)."""
 
+    if TYPE_CHECKING:
+        steps = staticmethod(_elastic_steps.steps)
+        commit = staticmethod(_elastic_steps.commit)
+        data_parallel = staticmethod(_elastic_steps.data_parallel)
+        current_round = staticmethod(_elastic_steps.current_round)
+
+    @overload
     def __call__(
         self,
-        function=None,
+        function: None = None,
         *,
-        min_world=1,
-        health_check=None,
-        health_check_timeout=HEALTH_CHECK_TAKES,
-    ):
+        min_world: SupportsIndex = 1,
+        health_check: Callable[[], Any] | None = None,
+        health_check_timeout: float = HEALTH_CHECK_TAKES,
+    ) -> Callable[[Callable[..., _Result]], Callable[..., _Result]]: ...
+
+    @overload
+    def __call__(
+        self,
+        function: Callable[..., _Result],
+        *,
+        min_world: SupportsIndex = 1,
+        health_check: Callable[[], Any] | None = None,
+        health_check_timeout: float = HEALTH_CHECK_TAKES,
+    ) -> Callable[..., _Result]: ...
+
+    def __call__(
+        self,
+        function: Callable[..., Any] | None = None,
+        *,
+        min_world: SupportsIndex = 1,
+        health_check: Callable[[], Any] | None = None,
+        health_check_timeout: float = HEALTH_CHECK_TAKES,
+    ) -> Callable[..., Any]:
         """Makes `function(round, ...)` a training function that is called again, in this process,
         after the failure of another worker. min_world: with fewer workers in a round it raises.
 
@@ -290,16 +328,16 @@ class Elastic:
         seconds, this worker ends by HealthCheckError, and the agent starts another in its place."""
         terms = Terms(min_world, health_check, health_check_timeout)
 
-        def decorate(train):
+        def decorate(train: Callable[..., Any]) -> Callable[..., Any]:
             @functools.wraps(train)
-            def run(*args, **options):
+            def run(*args: Any, **options: Any) -> Any:
                 return Runner(terms).run(train, args, options)
 
             return run
 
         return decorate if function is None else decorate(function)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         """Imports torch at the first use of the loop only."""
         if name not in ('steps', 'commit', 'data_parallel', 'current_round'):
             raise AttributeError(f'elastic has no attribute {name!r}')

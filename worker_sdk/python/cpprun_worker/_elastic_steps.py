@@ -16,10 +16,14 @@ again with the first step that no worker has committed. Workers that lack a step
 replacement, get the objects from the lowest rank that has committed most steps.
 """
 
+from __future__ import annotations
+
 import copy
 import itertools
 import random
 import weakref
+from types import TracebackType
+from typing import Any, Callable, ContextManager, Iterator, SupportsIndex
 
 import torch
 import torch.distributed as dist
@@ -27,24 +31,24 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from ._arguments import STEPS, whole_number
-from ._elastic import HEALTH_CHECK_TAKES, Runner, Terms
+from ._elastic import HEALTH_CHECK_TAKES, Round, Runner, Terms
 
-_loops = []  # the loop that runs, if one does
-_wrapped = weakref.WeakSet()  # all data_parallel() of this process
+_loops: list[_Loop] = []  # the loop that runs, if one does
+_wrapped: weakref.WeakSet[DataParallel] = weakref.WeakSet()  # all data_parallel() of this process
 _numbers = itertools.count()
 
 
 def steps(
-    stop,
+    stop: SupportsIndex,
     *,
-    first=0,
-    backend=None,
-    min_world=1,
-    health_check=None,
-    health_check_timeout=HEALTH_CHECK_TAKES,
-    group_options=None,
-    **objects,
-):
+    first: SupportsIndex = 0,
+    backend: str | None = None,
+    min_world: SupportsIndex = 1,
+    health_check: Callable[[], Any] | None = None,
+    health_check_timeout: float = HEALTH_CHECK_TAKES,
+    group_options: dict[str, Any] | None = None,
+    **objects: Any,
+) -> Iterator[int]:
     """Yields the steps from `first` to stop - 1, each until all workers have committed it. The body
     of the loop is one block `with elastic.commit():`.
 
@@ -64,24 +68,24 @@ def steps(
     return _Loop(terms, first, objects, backend, group_options or {}).run(stop)
 
 
-def commit():
+def commit() -> _Commit:
     """The block of one step in a loop of steps(). Its now() commits the step before the end of the
     block: what follows may fail, and the step is not made again."""
     return _Commit(_loop())
 
 
-def current_round():
+def current_round() -> Round:
     """The Round in which the loop is: rank, world_size and the others."""
     return _loop().round
 
 
-def data_parallel(module, **options):
+def data_parallel(module: nn.Module, **options: Any) -> DataParallel:
     """DistributedDataParallel(module, **options) of the current round: the loop makes it anew for
     each round, and this object stays. It can be called inside of the loop only."""
     return DataParallel(module, options)
 
 
-def _loop():
+def _loop() -> _Loop:
     if not _loops:
         raise RuntimeError('this can be called inside of a loop of elastic.steps() only')
     return _loops[-1]
@@ -90,22 +94,23 @@ def _loop():
 class DataParallel(nn.Module):
     """See data_parallel()."""
 
-    def __init__(self, module, options):
+    def __init__(self, module: nn.Module, options: dict[str, Any]) -> None:
         super().__init__()
         self.module = module
         self._options = options
-        self._made = []  # the DistributedDataParallel; a list, so that it is no submodule
-        self._comm_hook = ()  # or the arguments of register_comm_hook()
+        # The DistributedDataParallel; in a list, so that it is no submodule.
+        self._made: list[DistributedDataParallel] = []
+        self._comm_hook: tuple[Any, ...] = ()  # or the arguments of register_comm_hook()
         self.number = next(_numbers)  # the same on all ranks
         _wrapped.add(self)
 
-    def forward(self, *args, **options):
+    def forward(self, *args: Any, **options: Any) -> Any:
         return self._current()(*args, **options)
 
-    def no_sync(self):
+    def no_sync(self) -> ContextManager[None]:
         return self._current().no_sync()
 
-    def register_comm_hook(self, state, hook):
+    def register_comm_hook(self, state: object, hook: Callable[[object, Any], Any]) -> None:
         """As that of DistributedDataParallel, in this round and in all that follow. `state` stays,
         so a process group in it must be None, which means the default group of the round."""
         if self._comm_hook:
@@ -114,13 +119,13 @@ class DataParallel(nn.Module):
             each.register_comm_hook(state, hook)
         self._comm_hook = (state, hook)
 
-    def use(self, round):
+    def use(self, round: Round | None) -> None:
         """From now on in this round; None: in none."""
         self._made = [round.data_parallel(self.module, **self._options)] if round else []
         if self._made and self._comm_hook:
             self._made[0].register_comm_hook(*self._comm_hook)
 
-    def _current(self):
+    def _current(self) -> DistributedDataParallel:
         if not self._made:
             raise RuntimeError('elastic.data_parallel() works inside of a loop of elastic.steps()')
         return self._made[0]
@@ -235,17 +240,22 @@ class _Loop:
 class _Commit:
     """See commit()."""
 
-    def __init__(self, loop):
+    def __init__(self, loop: _Loop) -> None:
         self._loop = loop
 
-    def __enter__(self):
+    def __enter__(self) -> _Commit:
         self._loop.begin()
         return self
 
-    def now(self):
+    def now(self) -> None:
         self._loop.complete()
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
         if error is None:
             try:
                 self._loop.complete()

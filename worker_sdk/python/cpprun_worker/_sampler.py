@@ -8,7 +8,10 @@ The counterpart of torch.utils.data.DistributedSampler, with its order bit for b
 cpprun/data/distributed_sampler.hpp.
 """
 
+from __future__ import annotations
+
 import warnings
+from typing import Any, Iterator, Mapping, Sized, SupportsIndex
 
 import torch
 import torch.distributed as dist
@@ -31,8 +34,14 @@ class DistributedSampler(Sampler):
     """
 
     def __init__(
-        self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False
-    ):
+        self,
+        dataset: Sized,
+        num_replicas: SupportsIndex | None = None,
+        rank: SupportsIndex | None = None,
+        shuffle: bool = True,
+        seed: SupportsIndex = 0,
+        drop_last: bool = False,
+    ) -> None:
         self.dataset = dataset
         self.shuffle, self.drop_last = bool(shuffle), bool(drop_last)
         self.seed = whole_number('seed', seed)
@@ -45,7 +54,7 @@ class DistributedSampler(Sampler):
         self._has_marks = False
         self._begin(0)
 
-    def set_epoch(self, epoch):
+    def set_epoch(self, epoch: SupportsIndex) -> None:
         """Starts another epoch, with another order if `shuffle`. With the current epoch it does
         nothing unless that epoch has been exhausted, so a loop may call it after
         load_state_dict()."""
@@ -54,7 +63,7 @@ class DistributedSampler(Sampler):
             self.epoch = epoch
             self._begin(0)
 
-    def next(self, batch_size):
+    def next(self, batch_size: SupportsIndex) -> list[int] | None:
         """A list of the next at most batch_size indices into the data set; None at the end of the
         epoch. The call after that starts another pass, in the same order unless set_epoch() was
         called."""
@@ -63,18 +72,18 @@ class DistributedSampler(Sampler):
             self._begin_pass()
         return self._take(batch_size)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         """A pass over this rank's indices. It starts where load_state_dict() has put it if nothing
         was taken since, else at the start of the epoch."""
         self._begin_pass()
         while taken := self._take(1):
             yield taken[0]
 
-    def __len__(self):
+    def __len__(self) -> int:
         """Samples per rank in a whole epoch."""
         return self._per_replica(self._size)
 
-    def mark_consumed(self, samples_of_this_rank):
+    def mark_consumed(self, samples_of_this_rank: SupportsIndex) -> None:
         """The training has used so many more samples. For loaders that are ahead of it
         (num_workers > 0): from the first call on, the state counts these samples instead of those
         that the loader has taken."""
@@ -86,7 +95,7 @@ class DistributedSampler(Sampler):
             )
         self._marked, self._has_marks = marked, True
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """The position after the samples that were given, or that mark_consumed() has counted; the
         same on all ranks."""
         rest = self._size - self._before
@@ -100,7 +109,7 @@ class DistributedSampler(Sampler):
             'shuffle': self.shuffle,
         }
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues after the consumed samples, at any world size: divides the rest of the epoch's
         order among the ranks, so that each sample of the epoch is used exactly once (with
         drop_last: at most once)."""
@@ -122,7 +131,7 @@ class DistributedSampler(Sampler):
         self.seed, self.epoch = state['seed'], state['epoch']
         self._begin(state['consumed'])
 
-    def bind(self, num_replicas, rank):
+    def bind(self, num_replicas: SupportsIndex, rank: SupportsIndex) -> None:
         """From now on this process takes the samples of `rank` of `num_replicas`, after those that
         all ranks have consumed so far. All ranks call it at the same position; elastic.steps() and
         share_state() do it for the samplers that they are given."""
@@ -131,18 +140,19 @@ class DistributedSampler(Sampler):
             self._set_replica(num_replicas, rank)
             self.load_state_dict(now)
 
-    def _set_replica(self, num_replicas, rank):
+    def _set_replica(self, num_replicas: SupportsIndex, rank: SupportsIndex) -> None:
         count = whole_number('num_replicas', num_replicas, _POSITIVE)
         self.rank = whole_number('rank', rank, range(count))
         self.num_replicas = count
 
-    def _begin(self, first_position):
+    def _begin(self, first_position: int) -> None:
         self._before = first_position  # positions of the order that were consumed before this pass
-        self._given = self._marked = 0  # of this rank's samples in this pass
+        self._given = 0  # of this rank's samples in this pass
+        self._marked = 0  # of these, those that mark_consumed() has counted
         self._is_exhausted = False
-        self._indices = None  # of this rank in this pass, once they are needed
+        self._indices: list[int] | None = None  # of this rank in this pass, once they are needed
 
-    def _begin_pass(self):
+    def _begin_pass(self) -> None:
         if self.shuffle and self._is_exhausted:
             warnings.warn(
                 'DistributedSampler begins another pass in the same order as the last one: call'
@@ -151,7 +161,7 @@ class DistributedSampler(Sampler):
         is_fresh = self._given == 0 and not self._is_exhausted
         self._begin(self._before if is_fresh else 0)
 
-    def _take(self, count):
+    def _take(self, count: int) -> list[int] | None:
         if self._indices is None:
             self._indices = self._own_indices()
         taken = self._indices[self._given : self._given + count]
@@ -159,11 +169,11 @@ class DistributedSampler(Sampler):
         self._is_exhausted = not taken
         return taken or None
 
-    def _per_replica(self, length):
+    def _per_replica(self, length: int) -> int:
         count = self.num_replicas
         return length // count if self.drop_last else -(-length // count)
 
-    def _own_indices(self):
+    def _own_indices(self) -> list[int]:
         if self.shuffle:
             generator = torch.Generator().manual_seed(self.seed + self.epoch)
             rest = torch.randperm(self._size, generator=generator)[self._before :]
@@ -174,7 +184,7 @@ class DistributedSampler(Sampler):
         return rest[positions % max(1, length)].tolist()
 
 
-def _own_replica():
+def _own_replica() -> tuple[int, int]:
     if dist.is_available() and dist.is_initialized():
         return dist.get_world_size(), dist.get_rank()
     return _environment.number('WORLD_SIZE', 1), _environment.number('RANK', 0)
