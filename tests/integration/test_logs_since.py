@@ -5,6 +5,7 @@ import re
 import time
 
 import pytest
+from launches import poll
 from test_cpprunctl import TAKES, built, ctl, good, own_run_id  # noqa: F401
 
 # Lines of which the first two are old; attempt 0 fails on a command.
@@ -43,6 +44,7 @@ def grow_old(jobs, began, wrote):
     """As if its workers had started, and had last written, that many seconds ago."""
     now = time.time()
     (run,) = (jobs.folder / 'logs').glob('*/events.jsonl')
+    poll(lambda: 'round_started' in run.read_text(), what=f'the start in {run}')
     text = re.sub(r'"time_us":\d+', f'"time_us":{int((now - began) * 1e6)}', run.read_text())
     run.write_text(text)
     for path in (jobs.folder / 'logs').glob('*/attempt_*/*/*.log'):
