@@ -1,9 +1,9 @@
 #include "agent/process/exit_reporter.hpp"
 
 #include "agent/process/diagnostics/error_file_reader.hpp"
-#include "agent/process/streams/last_lines.hpp"
 #include "common/limits/agent.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/last_lines.hpp"
 
 namespace cpprun {
 

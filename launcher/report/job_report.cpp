@@ -13,6 +13,7 @@
 
 #include "common/limits/tools.hpp"
 #include "common/machine/files.hpp"
+#include "common/machine/last_lines.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/shown_state.hpp"
 #include "common/text.hpp"

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/machine/last_lines.hpp"
+
 namespace cpprun::ctl {
 namespace {
 
@@ -22,15 +24,6 @@ std::string read_at(std::ifstream& file, int64_t from, int64_t bytes) {
   file.read(text.data(), bytes);
   text.resize(static_cast<size_t>(std::max<std::streamsize>(0, file.gcount())));
   return text;
-}
-
-size_t last_lines_at(const std::string& text, int64_t lines) {
-  if (lines <= 0 || text.empty()) return text.size();
-  size_t at = text.size() - 1;  // skips a newline at the end, which begins no further line
-  for (int64_t n = 0; at > 0; --at) {
-    if (text[at - 1] == '\n' && ++n == lines) return at;
-  }
-  return 0;
 }
 
 Tail::Tail(std::string path, int64_t lines) : path_(std::move(path)), lines_(lines) {}

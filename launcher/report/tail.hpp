@@ -30,7 +30,4 @@ class Tail {
 // Up to `bytes` bytes of a file from `from` on.
 std::string read_at(std::ifstream& file, int64_t from, int64_t bytes);
 
-// The offset of the last `lines` lines in a text; an incomplete last line counts. Pure.
-size_t last_lines_at(const std::string& text, int64_t lines);
-
 }  // namespace cpprun::ctl

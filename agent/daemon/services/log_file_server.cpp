@@ -1,8 +1,7 @@
 #include "agent/daemon/services/log_file_server.hpp"
 
-#include <fcntl.h>
+#include <errno.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
@@ -11,7 +10,8 @@
 
 #include "common/limits/dashboard.hpp"
 #include "common/limits/log_files.hpp"
-#include "common/machine/unique_fd.hpp"
+#include "common/machine/last_lines.hpp"
+#include "common/machine/regular_file.hpp"
 
 namespace cpprun {
 namespace {
@@ -19,39 +19,21 @@ namespace {
 using control::LogGap;
 using control::LogPart;
 
-// Up to `bytes` bytes from `from` on; shorter at the end of the file and after an error.
-std::string bytes_at(int fd, int64_t from, size_t bytes) {
-  std::string text(bytes, '\0');
-  size_t got = 0;
-  while (got < bytes) {
-    const ssize_t n = ::pread(fd, text.data() + got, bytes - got, from + static_cast<int64_t>(got));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    got += static_cast<size_t>(n);
-  }
-  text.resize(got);
-  return text;
-}
-
 // Where the last `lines` lines of a file begin; an incomplete last line counts.
 int64_t begin_of_last(int fd, int64_t size, int64_t lines) {
   const int64_t from = std::max<int64_t>(0, size - limits::kLogLookBack);
-  const std::string text = bytes_at(fd, from, static_cast<size_t>(size - from));
-  if (lines <= 0 || text.empty()) return size;
-  int64_t found = 0;
-  for (size_t at = text.size() - 1; at > 0; --at) {
-    if (text[at - 1] == '\n' && ++found == lines) return from + static_cast<int64_t>(at);
-  }
-  return from;
+  const std::string end = read_part(fd, from, static_cast<size_t>(size - from));
+  return from + static_cast<int64_t>(last_lines_at(end, lines));
 }
 
 // One file with bytes that the reader does not have yet, or with a gap.
 struct Pending {
   LogPart part;
-  UniqueFd fd;
+  std::string path{};
   int64_t size = 0;
 };
 
+// Has one file open at a time: a node may have more files than an agent may have descriptors.
 class Reading {
  public:
   Reading(const RoundLogs& logs, const control::LogRequest& request)
@@ -80,7 +62,10 @@ class Reading {
       if (pending.part.offset + got < pending.size) reply.has_more = true;
       reply.parts.push_back(std::move(pending.part));
     }
-    return reply;
+    if (!lacks_descriptors_) return reply;
+    control::LogReply none;
+    none.why = "the agent has no descriptor for its log files now; ask again";
+    return none;
   }
 
  private:
@@ -89,35 +74,41 @@ class Reading {
     return index < values.size() ? values[index] : 0;
   }
 
+  // Nothing: there is no such file, or no descriptor for it.
+  std::optional<RegularFile> open(const std::string& path) {
+    errno = 0;
+    std::optional<RegularFile> file = open_regular_file(path);
+    if (!file && (errno == EMFILE || errno == ENFILE)) lacks_descriptors_ = true;
+    return file;
+  }
+
   void look(int64_t stream) {
-    const std::string path = folder_ + "/" + std::to_string(stream / 2) +
-                             (stream % 2 == 0 ? "/stdout.log" : "/stderr.log");
     const int64_t known = at(request_.files, stream);
     Pending pending;
-    pending.fd = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    pending.path = folder_ + "/" + std::to_string(stream / 2) +
+                   (stream % 2 == 0 ? "/stdout.log" : "/stderr.log");
     pending.part.stream = stream;
     pending.part.offset = at(request_.offsets, stream);
-    struct stat facts {};
-    if (!pending.fd.is_open() || ::fstat(pending.fd.get(), &facts) != 0 ||
-        !S_ISREG(facts.st_mode)) {
+    const std::optional<RegularFile> file = open(pending.path);
+    if (!file) {
       if (known == 0) return;
       pending.part.gap = LogGap::Removed;
       pending.size = pending.part.offset;
       pending_.push_back(std::move(pending));
       return;
     }
-    pending.size = facts.st_size;
-    pending.part.file = static_cast<int64_t>(facts.st_ino);
-    find_begin(pending, known);
+    pending.size = file->info.st_size;
+    pending.part.file = static_cast<int64_t>(file->info.st_ino);
+    find_begin(pending, file->fd.get(), known);
     const bool is_new = known == 0 && pending.size > 0;
     const bool has_news = pending.size > pending.part.offset || pending.part.gap != LogGap::None;
     if (has_news || is_new) pending_.push_back(std::move(pending));
   }
 
-  void find_begin(Pending& pending, int64_t known) const {
+  void find_begin(Pending& pending, int fd, int64_t known) const {
     if (known == 0) {
       pending.part.offset =
-          request_.lines < 0 ? 0 : begin_of_last(pending.fd.get(), pending.size, request_.lines);
+          request_.lines < 0 ? 0 : begin_of_last(fd, pending.size, request_.lines);
       return;
     }
     if (pending.part.file != known) pending.part.gap = LogGap::Replaced;
@@ -126,12 +117,14 @@ class Reading {
     if (pending.part.gap != LogGap::None) pending.part.offset = 0;
   }
 
-  static void read(Pending& pending, size_t most) {
-    if (!pending.fd.is_open()) return;
-    const auto there = static_cast<size_t>(pending.size - pending.part.offset);
-    pending.part.bytes = bytes_at(pending.fd.get(), pending.part.offset, std::min(there, most));
-    // Truncated since fstat(): the next request finds that.
-    if (pending.part.bytes.size() < std::min(there, most)) {
+  void read(Pending& pending, size_t most) {
+    const size_t wanted = std::min(static_cast<size_t>(pending.size - pending.part.offset), most);
+    if (wanted == 0) return;
+    const std::optional<RegularFile> file = open(pending.path);
+    const bool is_same = file && static_cast<int64_t>(file->info.st_ino) == pending.part.file;
+    if (is_same) pending.part.bytes = read_part(file->fd.get(), pending.part.offset, wanted);
+    // Truncated or replaced since look(): the next request finds that.
+    if (pending.part.bytes.size() < wanted) {
       pending.size = pending.part.offset + static_cast<int64_t>(pending.part.bytes.size());
     }
   }
@@ -140,6 +133,7 @@ class Reading {
   const control::LogRequest& request_;
   std::string folder_;
   std::vector<Pending> pending_;
+  bool lacks_descriptors_ = false;
 };
 
 }  // namespace

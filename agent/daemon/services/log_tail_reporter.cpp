@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "agent/process/streams/last_lines.hpp"
 #include "common/limits/dashboard.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/last_lines.hpp"
 
 namespace cpprun {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "agent/process/streams/last_lines.hpp"
 #include "common/limits/agent.hpp"
+#include "common/machine/last_lines.hpp"
 
 namespace cpprun {
 namespace {

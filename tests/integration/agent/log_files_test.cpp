@@ -1,7 +1,9 @@
 // read_log_files(): parts of real files of a round, and their gaps.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -22,6 +24,23 @@ using control::LogReply;
 using control::LogRequest;
 using testing::IsEmpty;
 using testing::SizeIs;
+
+// Lets this process open so many further descriptors.
+class FreeDescriptors {
+ public:
+  explicit FreeDescriptors(rlim_t count) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const int next = ::dup(0);
+    ::close(next);
+    const rlimit low{static_cast<rlim_t>(next) + count, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &low);
+  }
+  ~FreeDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  FreeDescriptors(const FreeDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
 
 class LogFilesTest : public testing::Test {
  protected:
@@ -167,6 +186,36 @@ TEST_F(LogFilesTest, ARemovedFileIsAGap) {
   ASSERT_THAT(reply.parts, SizeIs(1));
   EXPECT_EQ(reply.parts[0].gap, LogGap::Removed);
   EXPECT_EQ(reply.parts[0].offset, 4);
+}
+
+TEST_F(LogFilesTest, ANodeMayHaveMoreFilesThanTheAgentHasDescriptors) {
+  constexpr int kWorkers = 40;
+  logs_.workers = kWorkers;
+  for (int rank = 0; rank < kWorkers; ++rank) {
+    fs::create_directories(folder(rank));
+    append(out(rank), "one\n");
+  }
+  const FreeDescriptors few(4);
+  const LogReply reply = read();
+  EXPECT_EQ(reply.why, "");
+  ASSERT_THAT(reply.parts, SizeIs(kWorkers));
+  for (const LogPart& part : reply.parts) EXPECT_EQ(part.bytes, "one\n");
+}
+
+TEST_F(LogFilesTest, WithoutADescriptorNoFileCountsAsRemoved) {
+  append(out(0), "one\n");
+  read();
+  {
+    const FreeDescriptors none(0);
+    const LogReply reply = read();
+    EXPECT_THAT(reply.parts, IsEmpty());
+    EXPECT_NE(reply.why, "") << "so that the reader asks again";
+  }
+  append(out(0), "two\n");
+  const LogReply reply = read();
+  ASSERT_THAT(reply.parts, SizeIs(1));
+  EXPECT_EQ(reply.parts[0].gap, LogGap::None);
+  EXPECT_EQ(reply.parts[0].bytes, "two\n");
 }
 
 // A folder or a FIFO in place of a file must not stop the reader.

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "agent/process/streams/last_lines.hpp"
 #include "agent/process/streams/line_splitter.hpp"
 #include "common/limits/agent.hpp"
+#include "common/machine/last_lines.hpp"
 
 namespace cpprun {
 namespace {

@@ -264,14 +264,5 @@ TEST(CtlJobs, ParsesNvidiaSmi) {
   EXPECT_EQ(gpus_text(parse_gpus("NVIDIA-SMI has failed\n")), "");
 }
 
-TEST(CtlJobs, LastLines) {
-  EXPECT_EQ(last_lines_at("a\nb\nc\n", 2), 2u);
-  EXPECT_EQ(last_lines_at("a\nb\nc", 2), 2u);
-  EXPECT_EQ(last_lines_at("a\nb\n", 9), 0u);
-  EXPECT_EQ(last_lines_at("a\n\n", 1), 2u);
-  EXPECT_EQ(last_lines_at("a\n", 0), 2u);
-  EXPECT_EQ(last_lines_at("", 3), 0u);
-}
-
 }  // namespace
 }  // namespace cpprun::ctl

@@ -1,11 +1,16 @@
-// The last lines of a worker's output, from its text or from its log file.
+// The last lines of a text or of a file, such as the output of a worker.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace cpprun {
+
+// The offset of the last `lines` lines; an incomplete last line counts.
+size_t last_lines_at(std::string_view text, int64_t lines);
 
 // The last `count` lines of `tail`, oldest first, without line ends.
 std::vector<std::string> split_last_lines(std::string_view tail, size_t count);

@@ -1,11 +1,11 @@
-// The last lines of a log file.
+// The last lines of a text and of a log file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <fstream>
 
-#include "agent/process/streams/last_lines.hpp"
+#include "common/machine/last_lines.hpp"
 #include "tests/support/temp_folder.hpp"
 
 namespace cpprun {
@@ -41,6 +41,15 @@ TEST_F(LastLinesOfFile, AreEmptyWithoutARegularFile) {
   EXPECT_THAT(read_last_lines(folder.path(), 3, 1000), IsEmpty());
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   EXPECT_THAT(read_last_lines(path, 3, 1000), IsEmpty());
+}
+
+TEST(LastLinesOfText, BeginAtAnOffset) {
+  EXPECT_EQ(last_lines_at("a\nb\nc\n", 2), 2u);
+  EXPECT_EQ(last_lines_at("a\nb\nc", 2), 2u);
+  EXPECT_EQ(last_lines_at("a\nb\n", 9), 0u);
+  EXPECT_EQ(last_lines_at("a\n\n", 1), 2u);
+  EXPECT_EQ(last_lines_at("a\n", 0), 2u);
+  EXPECT_EQ(last_lines_at("", 3), 0u);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "agent/process/streams/last_lines.hpp"
+#include "common/machine/last_lines.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -6,6 +6,15 @@
 #include "common/machine/regular_file.hpp"
 
 namespace cpprun {
+
+size_t last_lines_at(std::string_view text, int64_t lines) {
+  if (lines <= 0 || text.empty()) return text.size();
+  size_t at = text.size() - 1;  // skips a newline at the end, which begins no further line
+  for (int64_t n = 0; at > 0; --at) {
+    if (text[at - 1] == '\n' && ++n == lines) return at;
+  }
+  return 0;
+}
 
 std::vector<std::string> split_last_lines(std::string_view tail, size_t count) {
   std::vector<std::string> lines;
