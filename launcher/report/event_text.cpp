@@ -198,6 +198,13 @@ std::optional<TextStyle> style_of_event(const ordered_json& event) {
   return std::nullopt;
 }
 
+// Workers can write to the files of their job, so a line may be anything. A value that is no
+// object: it is no event.
+ordered_json event_of(std::string_view line) {
+  constexpr int kDepthMax = 8;
+  return parse_json<ordered_json>(line, kDepthMax);
+}
+
 std::string one_line(std::string text) {
   std::ranges::replace(text, '\n', ' ');
   return clean(std::move(text));
@@ -206,7 +213,7 @@ std::string one_line(std::string text) {
 }  // namespace
 
 std::optional<std::string> event_text(std::string_view line, bool is_verbose, bool has_color) {
-  const ordered_json event = ordered_json::parse(line, nullptr, false);
+  const ordered_json event = event_of(line);
   if (!event.is_object() || text_of(event, "event").empty()) return std::nullopt;
   if (!is_verbose && text_of(event, "event") == "timing") return std::nullopt;
   const std::string place = clock_of(event) + "  " + one_line(text_of(event, "node")) + "  ";
@@ -217,7 +224,7 @@ std::optional<std::string> event_text(std::string_view line, bool is_verbose, bo
 }
 
 void RunSummary::take(std::string_view line) {
-  const ordered_json event = ordered_json::parse(line, nullptr, false);
+  const ordered_json event = event_of(line);
   if (!event.is_object()) return;
   const std::string kind = text_of(event, "event");
   ended_us = std::max(ended_us, number_of(event, "time_us"));
@@ -240,7 +247,7 @@ void RunSummary::take(std::string_view line) {
 
 std::optional<RoundEvent> round_event(std::string_view line) {
   if (line.find("\"round\"") == std::string_view::npos) return std::nullopt;
-  const ordered_json event = ordered_json::parse(line, nullptr, false);
+  const ordered_json event = event_of(line);
   if (!event.is_object() || text_of(event, "event").empty()) return std::nullopt;
   return RoundEvent{text_of(event, "event"),   number_of(event, "time_us"),
                     number_of(event, "round"), number_of(event, "restart_count"),

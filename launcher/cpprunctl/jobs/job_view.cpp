@@ -14,7 +14,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Result<Json> object_of(const std::string& body) {
-  Json json = Json::parse(body, nullptr, false);
+  constexpr int kDepthMax = 32;
+  Json json = parse_json<Json>(body, kDepthMax);
   if (json.is_object()) return json;
   return Error{ErrorKind::Protocol, "the coordinator sent no JSON object"};
 }

@@ -74,6 +74,15 @@ TEST(CtlJobs, SurvivesInvalidViews) {
   EXPECT_EQ(jobs->size(), 1u);
 }
 
+// Any program may answer at the endpoint.
+TEST(CtlJobs, TakesNoAnswerThatIsNestedTooDeeply) {
+  constexpr size_t kDepth = 1 << 20;
+  const std::string deep =
+      R"({"jobs":{"a":{"nodes":)" + std::string(kDepth, '[') + std::string(kDepth, ']') + "}}}";
+  EXPECT_FALSE(decode_status(deep).ok());
+  EXPECT_THAT(joined_json({deep}, deep), HasSubstr(R"("agents": [])"));
+}
+
 TEST(CtlJobs, UsesTheOnlyJobUnlessOneIsNamed) {
   const std::vector<LocalJob> both = {job_of("a", 1), job_of("b", 2), job_of("b", 3, true)};
   EXPECT_THAT(agents_of(both, "").error().text, HasSubstr("name one: a, b"));
