@@ -52,7 +52,7 @@ void RoundFiles::prepare(int attempt, int64_t round) {
     made_ = opened_ = Status();
     return on_ready_();
   }
-  if (is_late_) return on_late();
+  if (is_late_) return start_without("its file system does not answer");
   const auto prepared = std::make_shared<Prepared>();
   prepared->folder = folder_;
   const auto done = [this, number = number_, prepared] { on_prepared(number, *prepared); };
@@ -61,7 +61,7 @@ void RoundFiles::prepare(int attempt, int64_t round) {
     prepared->make(logs, nproc, attempt, round);
     LoopPoster::post(way, done);
   };
-  if (!io_.post(work)) return on_late();
+  if (!io_.post(work)) return start_without("too many file operations wait");
   timer_.set(boot_now() + limits::kRoundFilesTimeout);
 }
 
@@ -79,9 +79,14 @@ void RoundFiles::on_prepared(uint64_t number, Prepared& prepared) {
 void RoundFiles::on_late() {
   is_late_ = true;
   ++number_;  // a late answer does not count
+  start_without("its file system does not answer");
+}
+
+void RoundFiles::start_without(const std::string& why) {
+  timer_.set(Instant::never());
   folder_.skip_attempt(round_);
-  made_ = Error{ErrorKind::Timeout, "cannot make the log folder of this round in " +
-                                        folder_.run_folder() + ": its file system does not answer"};
+  made_ = Error{ErrorKind::Timeout,
+                "cannot make the log folder of this round in " + folder_.run_folder() + ": " + why};
   opened_ = Status();
   on_ready_();
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "agent/core/config.hpp"
 #include "agent/process/streams/log_folder.hpp"
@@ -48,6 +49,7 @@ class RoundFiles {
 
   void on_prepared(uint64_t number, Prepared& prepared);
   void on_late();
+  void start_without(const std::string& why);
   void close(LogFiles files);
 
   IoThread& io_;

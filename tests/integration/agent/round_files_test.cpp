@@ -95,5 +95,18 @@ TEST_F(RoundFilesTest, ARoundStartsWithoutFilesWhenTheFileSystemDoesNotAnswer) {
   EXPECT_TRUE(files_.made());
 }
 
+TEST_F(RoundFilesTest, ARoundThatTheIoThreadHasNoRoomForDoesNotSpoilTheNext) {
+  while (blocked_.io->post([] {})) continue;
+  files_.prepare(0, 1);
+  EXPECT_EQ(ready_, 1) << "it starts at once, without files";
+  EXPECT_FALSE(files_.made());
+  EXPECT_NE(files_.made().error().text.find("too many"), std::string::npos);
+  blocked_.release();
+  ASSERT_TRUE(blocked_.io->wait(std::chrono::seconds(60)));
+  files_.prepare(1, 2);
+  run_until_ready(2);
+  EXPECT_TRUE(files_.made());
+}
+
 }  // namespace
 }  // namespace cpprun::test
