@@ -182,7 +182,7 @@ void WorkerChannel::observe(int local_rank, WorkerObservation& worker) const {
     if (i + 1 == current) worker.section = section;
     worker.sections.push_back(section);
   }
-  const Duration since(page->section_since_ns.load(std::memory_order_acquire));
+  const Duration since = time_of(page->section_since_ns);
   worker.section_age = std::max(Duration{}, read_clock(CLOCK_MONOTONIC) - since);
 }
 

@@ -190,6 +190,21 @@ TEST_F(WorkerChannelTest, HeartbeatsThatShowProgressOnlyAreNoneForTheHangDetecto
   EXPECT_EQ(beat->step, 5);
 }
 
+TEST_F(WorkerChannelTest, AnyTimeMayStandOnAPage) {
+  AgentSocket agent = AgentSocket::connect(name_);
+  ASSERT_NE(agent.page(), nullptr);
+  for (const int64_t since : {INT64_MIN, int64_t{-1}, int64_t{0}}) {
+    agent.page()->section_since_ns = since;
+    WorkerObservation worker;
+    call([&](WorkerChannel& c) { return c.observe(kRank, worker), 0; });
+    EXPECT_GT(worker.section_age, Duration{}) << since << ": as long as the clock runs";
+  }
+  agent.page()->section_since_ns = INT64_MAX;
+  WorkerObservation worker;
+  call([&](WorkerChannel& c) { return c.observe(kRank, worker), 0; });
+  EXPECT_EQ(worker.section_age, Duration{});
+}
+
 TEST_F(WorkerChannelTest, APageCannotBeTruncated) {
   UniqueFd fd = raw();
   ASSERT_TRUE(send_bytes(fd, channel::encode(channel::Hello{})));
