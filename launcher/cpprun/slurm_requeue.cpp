@@ -2,15 +2,12 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,32 +16,14 @@
 #include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/files.hpp"
+#include "common/machine/reap.hpp"
+#include "common/machine/start_program.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/text.hpp"
 #include "launcher/options/cluster.hpp"
 
 namespace cpprun {
 namespace {
-
-// This thread may block signals; the program gets an empty mask. `out`: its stdout; -1: ours.
-int spawn_program(std::vector<std::string> command, pid_t& pid, int out = -1) {
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  std::vector<char*> argv;
-  for (std::string& word : command) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  if (out >= 0) ::posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-  const int error = ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), __environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  ::posix_spawnattr_destroy(&attributes);
-  return error;
-}
 
 // The wait status; nullopt if the program had to be killed at the time limit.
 std::optional<int> wait_for(pid_t pid) {
@@ -61,9 +40,7 @@ std::optional<int> wait_for(pid_t pid) {
     if (!is_over) break;
   }
   if (!is_over) ::kill(pid, SIGKILL);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = reap(pid);
   return is_over ? std::optional(status) : std::nullopt;
 }
 
@@ -73,15 +50,14 @@ std::string show_job(const std::string& job_id) {
   if (::pipe2(ends, O_CLOEXEC) != 0) return "";
   const UniqueFd from(ends[0]);
   UniqueFd to(ends[1]);
-  pid_t pid = -1;
-  const int error = spawn_program({"scontrol", "show", "job", job_id}, pid, to.get());
+  const Result<pid_t> pid = start_program({"scontrol", "show", "job", job_id}, to.get());
   to.reset();
-  if (error != 0) return "";
+  if (!pid) return "";
   std::string text;
   const bool is_whole = read_until(from.get(), boot_now() + limits::kSchedulerTimeout,
                                    limits::kSchedulerAnswerBytes, text);
-  if (!is_whole) ::kill(pid, SIGKILL);
-  return wait_for(pid) == 0 && is_whole ? text : "";
+  if (!is_whole) ::kill(*pid, SIGKILL);
+  return wait_for(*pid) == 0 && is_whole ? text : "";
 }
 
 // Slurm changes the list of a job that waits, not of one that runs: so this comes after the
@@ -89,10 +65,9 @@ std::string show_job(const std::string& job_id) {
 void exclude_nodes(const std::string& job_id, const std::string& list,
                    const std::vector<std::string>& hosts) {
   const std::string names = text::join(hosts, ", ");
-  pid_t pid = -1;
-  const int error =
-      spawn_program({"scontrol", "update", "job", job_id, "ExcNodeList=" + list}, pid);
-  if (error == 0 && wait_for(pid) == 0) {
+  const Result<pid_t> pid =
+      start_program({"scontrol", "update", "job", job_id, "ExcNodeList=" + list});
+  if (pid && wait_for(*pid) == 0) {
     return log::status("job " + job_id + " gets other nodes than " + names);
   }
   log::warning("scontrol could not exclude " + names +
@@ -113,14 +88,14 @@ void requeue_if_stopped(const ClusterConfig& cluster, int exit_code,
   // The requeue ends this step with SIGTERM, which would end scontrol before it has answered. The
   // programs that are started here inherit this.
   std::signal(SIGTERM, SIG_IGN);
-  const std::string what = "scontrol requeue " + cluster.job_id;
-  pid_t pid = -1;
-  if (const int error = spawn_program({"scontrol", "requeue", cluster.job_id}, pid); error != 0) {
-    return log::warning(
-        what + " could not be started: " + std::strerror(error) +
-        "; the job is not requeued (RequeueExit=75 in slurm.conf needs no scontrol)");
+  const Result<pid_t> pid = start_program({"scontrol", "requeue", cluster.job_id});
+  if (!pid) {
+    return log::warning(pid.error().text +
+                        "; the job is not requeued (RequeueExit=75 in slurm.conf needs no "
+                        "scontrol)");
   }
-  const std::optional<int> status = wait_for(pid);
+  const std::string what = "scontrol requeue " + cluster.job_id;
+  const std::optional<int> status = wait_for(*pid);
   if (!status)
     return log::warning(what + " did not answer in time; see squeue whether it was done");
   if (*status == 0) {

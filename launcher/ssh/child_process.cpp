@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "common/exit_code.hpp"
+#include "common/machine/reap.hpp"
 
 namespace cpprun::ssh {
 namespace {
@@ -72,8 +73,7 @@ ChildProcess::~ChildProcess() {
   ::explicit_bzero(unsent_.data(), unsent_.size());
   if (has_ended()) return;
   ChildProcess::kill();
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  reap(pid_);
 }
 
 void ChildProcess::send(std::string_view bytes) {

@@ -5,14 +5,15 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <utility>
 
 #include "agent/process/streams/stream_fds.hpp"
 #include "common/exit_code.hpp"
 #include "common/limits/ssh.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/end_signals.hpp"
 #include "common/version.hpp"
-#include "launcher/ssh/end_signals.hpp"
 #include "launcher/ssh/plan/control_lines.hpp"
 
 namespace cpprun::ssh {
@@ -130,6 +131,7 @@ void RelayServer::finish() {
 
 int run_relay(std::vector<std::string> environment) {
   fill_standard_streams();
+  std::signal(SIGPIPE, SIG_IGN);
   Result<UniqueFd> signals = open_end_signals();
   if (!signals) {
     MergedOutput(STDERR_FILENO).add("error: " + signals.error().text + "\n");

@@ -22,13 +22,14 @@
 #include "common/limits/rendezvous.hpp"
 #include "common/limits/ssh.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/end_signals.hpp"
 #include "common/machine/files.hpp"
 #include "common/machine/identity.hpp"
+#include "common/machine/reap.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
 #include "launcher/ssh/child_process.hpp"
-#include "launcher/ssh/end_signals.hpp"
 #include "launcher/ssh/plan/control_lines.hpp"
 #include "launcher/ssh/plan/start_failure.hpp"
 #include "launcher/ssh/plan/tree.hpp"
@@ -94,6 +95,7 @@ Result<std::unique_ptr<SshLauncher>> SshLauncher::make(LaunchPlan plan,
                                                        std::vector<std::string> environment) {
   fill_standard_streams();
   if (Status ok = raise_descriptor_limit(plan.hosts.size()); !ok) return ok.error();
+  std::signal(SIGPIPE, SIG_IGN);
   Result<UniqueFd> signals = open_end_signals();
   if (!signals) return signals.error();
   return std::unique_ptr<SshLauncher>(
@@ -141,10 +143,10 @@ std::optional<int> SshLauncher::start_all() {
       return stopped_code();
     }
     if (std::ranges::all_of(agents_, [](auto& a) { return a->state() == State::Ready; })) break;
-    const bool may_go_on = leave_failed_hosts_out();
+    const bool may_continue = leave_failed_hosts_out();
     abandon();
     if (stop_signal_ != 0) return stopped_code();
-    if (!may_go_on) return kFailure;
+    if (!may_continue) return kFailure;
   }
   is_running_ = true;
   for (size_t i = 0; i < agents_.size(); ++i) {
@@ -242,8 +244,7 @@ std::string SshLauncher::name_of_first() {
   std::string output;
   read_until(ours.get(), boot_now() + limits::kSshConfigTimeout, limits::kSshConfigBytes, output);
   ::kill(spawned->pid, SIGKILL);
-  while (::waitpid(spawned->pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  reap(spawned->pid);
   return host_name_of_config(output);
 }
 

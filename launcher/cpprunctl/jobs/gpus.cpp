@@ -10,6 +10,7 @@
 
 #include <chrono>
 
+#include "common/machine/reap.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/text.hpp"
 #include "launcher/report/text_table.hpp"
@@ -43,8 +44,7 @@ class CapturedProgram {
     from_.reset();
     if (pid_ < 0) return;
     ::kill(pid_, SIGKILL);
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    reap(pid_);
   }
   CapturedProgram(const CapturedProgram&) = delete;
 

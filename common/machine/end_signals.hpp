@@ -4,10 +4,10 @@
 #include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 
-namespace cpprun::ssh {
+namespace cpprun {
 
 // Blocks the signals, and returns the signalfd that delivers them, which is non-blocking. An
-// ignored one (nohup) stays ignored. Ignores SIGPIPE.
+// ignored one (nohup) stays ignored.
 Result<UniqueFd> open_end_signals();
 
-}  // namespace cpprun::ssh
+}  // namespace cpprun

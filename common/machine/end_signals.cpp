@@ -1,11 +1,11 @@
-#include "launcher/ssh/end_signals.hpp"
+#include "common/machine/end_signals.hpp"
 
 #include <errno.h>
 #include <sys/signalfd.h>
 
 #include <csignal>
 
-namespace cpprun::ssh {
+namespace cpprun {
 
 Result<UniqueFd> open_end_signals() {
   sigset_t set;
@@ -16,10 +16,9 @@ Result<UniqueFd> open_end_signals() {
     if (action.sa_handler != SIG_IGN) sigaddset(&set, number);
   }
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
   UniqueFd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd.is_open()) return system_error("no descriptor for signals", errno);
   return fd;
 }
 
-}  // namespace cpprun::ssh
+}  // namespace cpprun
