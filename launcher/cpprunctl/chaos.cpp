@@ -1,9 +1,11 @@
 #include "launcher/cpprunctl/chaos.hpp"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,7 +19,11 @@
 #include "common/faults/fault_report_text.hpp"
 #include "common/faults/plan.hpp"
 #include "common/faults/statistics.hpp"
+#include "common/machine/end_signals.hpp"
 #include "common/machine/files.hpp"
+#include "common/machine/reap.hpp"
+#include "common/machine/start_program.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "common/text.hpp"
 #include "snapshot_files/archive/bytes.hpp"
 #include "snapshot_files/archive/crc32.hpp"
@@ -60,22 +66,51 @@ struct Run {
   std::map<std::string, std::string> variables;
 };
 
-// Runs cpprun and returns its wait status.
-Result<int> run_cpprun(const Run& run) {
-  for (const auto& [name, value] : run.variables) ::setenv(name.c_str(), value.c_str(), 1);
-  std::vector<char*> argv;
-  for (const std::string& word : run.arguments) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  pid_t pid = 0;
-  const int refused = ::posix_spawnp(&pid, argv[0], nullptr, nullptr, argv.data(),
-                                     __environ);  // not environ: see environment.cpp
-  if (refused != 0) return system_error("'" + run.arguments[0] + "' can't be started", refused);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR) return system_error("waiting for cpprun", errno);
+// Runs cpprun, and passes signals on to it that would end this process: nothing runs on when
+// cpprunctl has ended.
+class Runner {
+ public:
+  static Result<Runner> make() {
+    Result<UniqueFd> signals = open_end_signals();
+    if (!signals) return signals.error();
+    return Runner(std::move(*signals));
   }
-  return status;
-}
+
+  // The first signal that this process has got; 0: none.
+  int signal() const { return signal_; }
+
+  // Its wait status; 0 without a start if there was a signal before.
+  Result<int> run(const Run& run) {
+    take_signals(std::nullopt);
+    if (signal_ != 0) return 0;
+    for (const auto& [name, value] : run.variables) ::setenv(name.c_str(), value.c_str(), 1);
+    const Result<pid_t> cpprun = start_program(run.arguments);
+    if (!cpprun) return cpprun.error();
+    const UniqueFd end(static_cast<int>(::syscall(SYS_pidfd_open, *cpprun, 0)));
+    pollfd watched[] = {{end.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
+    while (end.is_open() && watched[0].revents == 0) {
+      if (::poll(watched, 2, -1) > 0 && watched[1].revents != 0) take_signals(*cpprun);
+    }
+    return reap(*cpprun);
+  }
+
+ private:
+  explicit Runner(UniqueFd signals) : signals_(std::move(signals)) {}
+
+  // `cpprun`: gets them too, but for those of the terminal's keys, which it has got from the
+  // kernel.
+  void take_signals(std::optional<pid_t> cpprun) {
+    signalfd_siginfo info{};
+    while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+      const int number = static_cast<int>(info.ssi_signo);
+      if (signal_ == 0) signal_ = number;
+      if (cpprun && info.ssi_code != SI_KERNEL) ::kill(*cpprun, number);
+    }
+  }
+
+  UniqueFd signals_;
+  int signal_ = 0;
+};
 
 // `own` are the options that this seed adds; they come right after the launcher's name.
 Run run_of(const ChaosOptions& options, const std::string& seed,
@@ -88,18 +123,6 @@ Run run_of(const ChaosOptions& options, const std::string& seed,
   return run;
 }
 
-// The crc32 that the final file has after a run without faults.
-Result<std::string> fault_free_hash(const ChaosOptions& options, const std::string& file) {
-  const Result<int> status = run_cpprun(run_of(options, kFaultFree, {}));
-  if (!status) return status.error();
-  const std::optional<std::string> bytes = read_file(with_seed(file, kFaultFree));
-  if (*status == 0 && bytes) return archive::crc32_text(archive::crc32(archive::bytes_of(*bytes)));
-  return Error{ErrorKind::BadValue,
-               "the run without faults " +
-                   std::string(*status == 0 ? "left no '" + file + "'" : "failed") +
-                   "; it must end well before faults can be judged"};
-}
-
 void print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
@@ -107,11 +130,16 @@ void print(const std::string& text) {
 
 class Campaign {
  public:
-  Campaign(const ChaosOptions& options, faults::Plan plan, TemporaryFolder folder)
-      : options_(options), plan_(std::move(plan)), folder_(std::move(folder)) {}
+  Campaign(const ChaosOptions& options, faults::Plan plan, TemporaryFolder folder, Runner runner)
+      : options_(options),
+        plan_(std::move(plan)),
+        folder_(std::move(folder)),
+        runner_(std::move(runner)) {}
 
   Result<ChaosResult> run() {
-    if (Status ok = find_hash(); !ok) return ok.error();
+    const Status hash = find_hash();
+    if (runner_.signal() != 0) return ChaosResult{false, runner_.signal()};
+    if (!hash) return hash.error();
     for (int64_t seed = options_.first; seed < options_.first + options_.seeds; ++seed) {
       Result<int> signal = run_seed(std::to_string(seed));
       if (!signal) return signal.error();
@@ -127,11 +155,25 @@ class Campaign {
   Status find_hash() {
     auto& expect = plan_.expect;
     if (!expect || !expect->final_hash || !expect->final_hash->is.empty()) return {};
-    Result<std::string> hash = fault_free_hash(options_, expect->final_hash->file);
+    Result<std::string> hash = fault_free_hash(expect->final_hash->file);
     if (!hash) return hash.error();
     expect->final_hash->is = *hash;
     print("without faults: final hash " + *hash + "\n");
     return {};
+  }
+
+  // The crc32 that the final file has after a run without faults.
+  Result<std::string> fault_free_hash(const std::string& file) {
+    const Result<int> status = runner_.run(run_of(options_, kFaultFree, {}));
+    if (!status) return status.error();
+    const std::optional<std::string> bytes = read_file(with_seed(file, kFaultFree));
+    if (*status == 0 && bytes) {
+      return archive::crc32_text(archive::crc32(archive::bytes_of(*bytes)));
+    }
+    return Error{ErrorKind::BadValue,
+                 "the run without faults " +
+                     std::string(*status == 0 ? "left no '" + file + "'" : "failed") +
+                     "; it must end well before faults can be judged"};
   }
 
   Status write_plan(const std::string& seed) const {
@@ -152,8 +194,9 @@ class Campaign {
     std::filesystem::remove(report, ignored);
     Run run = run_of(options_, seed, {"--faults=" + folder_.file("plan.json"), "--seed=" + seed});
     run.variables["CPPRUN_FAULT_ACCOUNT"] = report;
-    const Result<int> status = run_cpprun(run);
+    const Result<int> status = runner_.run(run);
     if (!status) return status.error();
+    if (runner_.signal() != 0) return runner_.signal();
     const int code = WIFEXITED(*status) ? WEXITSTATUS(*status) : 0;
     if (code == kSignalBase + SIGINT || code == kSignalBase + SIGTERM) return code - kSignalBase;
     take(seed, read_file(report));
@@ -178,6 +221,7 @@ class Campaign {
   const ChaosOptions& options_;
   faults::Plan plan_;
   const TemporaryFolder folder_;
+  Runner runner_;
   faults::Statistics statistics_;
   int64_t failed_ = 0;
 };
@@ -193,7 +237,9 @@ Result<ChaosResult> chaos(const ChaosOptions& options) {
   if (!plan) return plan.error();
   Result<TemporaryFolder> folder = TemporaryFolder::make();
   if (!folder) return folder.error();
-  return Campaign(options, std::move(*plan), std::move(*folder)).run();
+  Result<Runner> runner = Runner::make();
+  if (!runner) return runner.error();
+  return Campaign(options, std::move(*plan), std::move(*folder), std::move(*runner)).run();
 }
 
 }  // namespace cpprun

@@ -4,6 +4,7 @@
 import json
 import pathlib
 import re
+import signal
 import xml.etree.ElementTree as ET
 import zlib
 
@@ -273,3 +274,15 @@ def test_chaos_gives_each_seed_its_own_folder(jobs, plan, tmp_path):
     made = sorted(path.name for path in tmp_path.glob('final-*'))
     assert made == ['final-0', 'final-1', 'final-fault-free']
     assert 'without faults: final hash' in job.out
+
+
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_chaos_leaves_nothing_behind_after_a_signal(jobs, plan, number):
+    args = [BIN / 'cpprun', '--standalone', jobs.sh('echo begun; exec sleep 3600')]
+    job = jobs.start(BIN / 'cpprunctl', 'chaos', plan(), '--', *args, is_split=True)
+    job.wait_for('begun')
+    job.send(number)
+    assert job.done() == 128 + number
+    assert jobs.wait_until_gone() == []
+    assert list(jobs.tmp.glob('cpprun-chaos-*')) == []
+    assert 'held' not in job.out
