@@ -42,12 +42,6 @@ int code_of(const cpprun::Status& done) {
   return done.ok() ? cpprun::kSuccess : fail(done.error());
 }
 
-// Prints an error in a command line of cpprun as cpprun itself does.
-int refuse_line(const cpprun::Error& error) {
-  cpprun::log::failure(error.text);
-  return cpprun::exit_code(error);
-}
-
 // CLI11's own validators print "not in range 0.000000 to 17976931..." for a wrong number.
 CLI::Validator number(const char* wanted, bool (*is_right)(double)) {
   const auto check_number = [wanted, is_right](const std::string& text) {
@@ -621,7 +615,7 @@ int main(int argc, char** argv) {
   if (rendezvous_verb->parsed()) return take_part(rendezvous);
   if (explain->parsed()) {
     const cpprun::Result<std::string> text = cpprun::explain(explain->remaining());
-    if (!text) return refuse_line(text.error());
+    if (!text) return fail(text.error());
     cpprun::ctl::print_hanging(*text);
     return cpprun::kSuccess;
   }

@@ -20,8 +20,8 @@ using namespace ctl;
 using namespace std::chrono_literals;
 
 constexpr Duration kCoordinatorTakes = 5s;
-constexpr Duration kGpuQueryTimeout =
-    3s;  // without persistence mode nvidia-smi first loads the driver
+// Without persistence mode nvidia-smi first loads the driver.
+constexpr Duration kGpuQueryTimeout = 3s;
 
 Result<std::vector<LocalJob>> chosen(const JobCommandOptions& options) {
   return agents_of(local_jobs(), options.job);
