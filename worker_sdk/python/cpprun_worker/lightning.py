@@ -20,7 +20,7 @@ except ImportError:  # the older name of the same package
 
 from ._snapshot.late_saves import LateSaves
 from ._snapshot.snapshot import Snapshot
-from ._snapshot.training_state import rng_state, set_rng_state
+from ._snapshot.training_state import Joined, rng_state, set_rng_state
 
 
 class SnapshotCallback(pl.Callback):
@@ -67,8 +67,8 @@ class SnapshotCallback(pl.Callback):
     def _parts(self, trainer):
         """(what is the same on all ranks, what is each rank's own)"""
         parts = {'loops': _Loops(trainer), 'callbacks': _Callbacks(trainer, self)}
-        extra = _Chained(self._extra, parts)
-        own = _Chained(self._per_rank, {'epoch_generators': _EpochGenerators(self)})
+        extra = Joined(self._extra, parts)
+        own = Joined(self._per_rank, {'epoch_generators': _EpochGenerators(self)})
         if getattr(trainer, 'datamodule', None) is not None:
             own['datamodule'] = trainer.datamodule
         return extra, own
@@ -147,19 +147,6 @@ def _objects_of(trainer):
     for number, config in enumerate(trainer.lr_scheduler_configs):
         optimizers[f'scheduler_{number}'] = config.scheduler
     return {**optimizers, 'precision': trainer.precision_plugin}
-
-
-class _Chained(dict):
-    """The user's dict and the adapter's parts; what is loaded goes into the user's."""
-
-    def __init__(self, users, parts):
-        super().__init__({**users, **parts})
-        self._users = users
-
-    def __setitem__(self, name, value):
-        super().__setitem__(name, value)
-        if name in self._users:
-            self._users[name] = value
 
 
 class _Loops:

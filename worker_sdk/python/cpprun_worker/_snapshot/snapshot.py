@@ -16,7 +16,7 @@ import contextlib
 import os
 import sys
 import time
-from typing import Any, Mapping, MutableMapping
+from typing import Any, MutableMapping
 
 import cpprun_worker
 
@@ -28,7 +28,7 @@ from .memory import Memory
 from .ranks import FolderGroup, Ranks
 from .schedule import Schedule, checked_every
 from .stop_requests import StopRequests
-from .training_state import TrainingState
+from .training_state import Joined, TrainingState
 from .writer import Place, Writer
 
 # From so many steps between saves on the ranks agree on a save one step ahead, so that training
@@ -87,7 +87,7 @@ class Snapshot:
         others = _given(optimizer=optimizer, scheduler=scheduler, scaler=scaler)
         own = _given(sampler=sampler)
         if per_rank is not None:
-            own = _Joined(own, per_rank) if own else per_rank
+            own = Joined(per_rank, own) if own else per_rank
         extra = {} if extra is None else extra
         self._ranks = Ranks()
         self._has_rng = rng
@@ -263,15 +263,3 @@ def _training_waits():
 
 def _given(**named):
     return {name: value for name, value in named.items() if value is not None}
-
-
-class _Joined(dict):
-    """The sampler, and the caller's dict of per-rank values, which resume() changes."""
-
-    def __init__(self, own: Mapping[str, Any], of_caller: MutableMapping[str, Any]):
-        super().__init__({**of_caller, **own})
-        self._of_caller = of_caller
-
-    def __setitem__(self, name, value):
-        super().__setitem__(name, value)
-        self._of_caller[name] = value

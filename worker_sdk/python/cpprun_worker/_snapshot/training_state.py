@@ -66,6 +66,19 @@ def _is_stateful(value):
     return hasattr(value, 'state_dict') and hasattr(value, 'load_state_dict')
 
 
+class Joined(dict):
+    """The caller's dict and further parts. What is loaded goes into the caller's."""
+
+    def __init__(self, of_caller, parts):
+        super().__init__({**of_caller, **parts})
+        self._of_caller = of_caller
+
+    def __setitem__(self, name, value):
+        super().__setitem__(name, value)
+        if name in self._of_caller:
+            self._of_caller[name] = value
+
+
 class TrainingState:
     """The objects of a Snapshot. `others` and `per_rank`: {name: object with state_dict}."""
 
