@@ -298,10 +298,15 @@ def test_crash_in_c_reaches_the_summary(jobs):
     assert '#3 main' in root_cause_index(running)
 
 
-def test_throwing_fault_in_c_ends_the_process_with_1(jobs):
-    running = jobs.cpprun(
-        '--no-python', C_WORKER, 'faults', env={'CPPRUN_FAULTS': 'throw:step=2'}
-    )
+@pytest.mark.parametrize(
+    ('how', 'fault', 'place'),
+    [
+        ('faults', 'throw:step=2', 'step 2'),
+        ('snapshots', 'throw:phase=saving', 'step 20'),
+    ],
+)
+def test_throwing_fault_in_c_ends_the_process_with_1(jobs, how, fault, place):
+    running = jobs.cpprun('--no-python', C_WORKER, how, env={'CPPRUN_FAULTS': fault})
     assert running.done(30) == 1, running.output
-    assert 'traceback : fault throw:step=2 at rank 0, step 2' in root_cause_index(running)
+    assert f'traceback : fault {fault} at rank 0, {place}' in root_cause_index(running)
     assert 'exitcode  : 1 (pid:' in root_cause_index(running)

@@ -116,9 +116,13 @@ int cpprun_has_agent() { return worker::has_agent() ? 1 : 0; }
 
 void cpprun_enable_graceful_stop() { worker::enable_graceful_stop(); }
 int cpprun_request_commit(int64_t step) {
-  const worker::CommitPermission permission = worker::request_commit(step);
-  if (!permission) last_error = permission.why;
-  return permission ? 1 : 0;
+  try {
+    const worker::CommitPermission permission = worker::request_commit(step);
+    if (!permission) last_error = permission.why;
+    return permission ? 1 : 0;
+  } catch (const std::exception& error) {  // of a fault
+    report_and_exit(error.what());
+  }
 }
 void cpprun_report_snapshot(int64_t step, const char* path) { worker::report_snapshot(step, path); }
 

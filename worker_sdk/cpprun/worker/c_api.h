@@ -89,7 +89,7 @@ int cpprun_has_agent(void);     /**< 1: an agent of cpprun answers */
 /** States that this program saves and then ends when cpprun_should_stop is 1. */
 void cpprun_enable_graceful_stop(void);
 /** 1: rename the snapshot of this step to its final name. 0: do not; cpprun_last_error has the
- * reason. */
+ * reason. Carries out the faults of CPPRUN_FAULTS with phase=saving, as cpprun_fault_point does. */
 int cpprun_request_commit(int64_t step);
 /** Reports that the snapshot of `step` is committed at `path`. */
 void cpprun_report_snapshot(int64_t step, const char* path);
