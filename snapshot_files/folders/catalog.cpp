@@ -16,21 +16,6 @@ std::string_view last_name(std::string_view path) { return path.substr(path.rfin
 
 Error incomplete(const std::string& why) { return Error{ErrorKind::Protocol, why}; }
 
-Result<Manifest> read_manifest(FileLayer& files, const std::string& path) {
-  const std::string name = path + "/" + kManifestName;
-  if (!files.exists(name)) return incomplete(std::string("it has no ") + kManifestName);
-  Result<std::unique_ptr<File>> file = files.open_to_read(name);
-  if (!file) return file.error();
-  Result<uint64_t> size = (*file)->size();
-  if (!size) return size.error();
-  if (*size > limits::kManifestBytes) return incomplete(name + " is too large");
-  Result<std::string> text = (*file)->read_text(0, *size);
-  if (!text) return text.error();
-  Result<Manifest> manifest = decode_manifest(*text);
-  if (!manifest) return incomplete(name + " " + manifest.error().text);
-  return manifest;
-}
-
 Status check_sizes(FileLayer& files, const std::string& path, const Manifest& manifest) {
   for (const ManifestFile& file : manifest.files) {
     Result<Info> info = files.info(path + "/" + file.name);
@@ -69,6 +54,21 @@ std::optional<int64_t> step_of_name(std::string_view name) {
   const std::optional<int64_t> step = text::parse_int(name.substr(kPrefix.size()));
   if (!step || *step < 0 || snapshot_name(*step) != name) return std::nullopt;
   return step;
+}
+
+Result<Manifest> read_manifest(FileLayer& files, const std::string& path) {
+  const std::string name = path + "/" + kManifestName;
+  if (!files.exists(name)) return incomplete(std::string("it has no ") + kManifestName);
+  Result<std::unique_ptr<File>> file = files.open_to_read(name);
+  if (!file) return file.error();
+  Result<uint64_t> size = (*file)->size();
+  if (!size) return size.error();
+  if (*size > limits::kManifestBytes) return incomplete(name + " is too large");
+  Result<std::string> text = (*file)->read_text(0, *size);
+  if (!text) return text.error();
+  Result<Manifest> manifest = decode_manifest(*text);
+  if (!manifest) return incomplete(name + " " + manifest.error().text);
+  return manifest;
 }
 
 Result<FoundSnapshot> look_at(FileLayer& files, const std::string& given) {

@@ -128,6 +128,19 @@ Pruned mark_bad(FileLayer& files, const std::string& given, int64_t step) {
   return pruned;
 }
 
+std::vector<Manifest> marked_bad(FileLayer& files, const std::string& given) {
+  const std::string dir = without_slash(given);
+  std::vector<Manifest> all;
+  const Result<std::vector<Entry>> entries = files.list(dir);
+  for (const Entry& entry : entries ? *entries : std::vector<Entry>()) {
+    const std::string path = dir + "/" + entry.name;
+    if (!is_left_name(entry.name) || !files.exists(path + "/" + kBadMarkName)) continue;
+    Result<Manifest> manifest = read_manifest(files, path);
+    if (manifest) all.push_back(std::move(*manifest));
+  }
+  return all;
+}
+
 Pruned sweep_drafts(FileLayer& files, const std::string& given) {
   Pruned pruned;
   const std::string dir = without_slash(given);

@@ -9,6 +9,7 @@
 
 #include "common/result.hpp"
 #include "snapshot_files/folders/file_layer.hpp"
+#include "snapshot_files/folders/manifest.hpp"
 
 namespace cpprun::snapshot_files {
 
@@ -52,5 +53,7 @@ Status remove_tree(FileLayer& files, const std::string& path);
 // Marks the snapshot of `step` and all later ones as bad and sets them aside, so that nothing
 // resumes from them; they remain for a look. A state that has continued from a bad one is bad too.
 Pruned mark_bad(FileLayer& files, const std::string& dir, int64_t step);
+// The snapshots that mark_bad() has set aside, as far as their manifests can be read.
+std::vector<Manifest> marked_bad(FileLayer& files, const std::string& dir);
 
 }  // namespace cpprun::snapshot_files

@@ -14,6 +14,7 @@
 #include "cpprun/optim/swa_utils.hpp"
 #include "cpprun/snapshot/snapshot.hpp"
 #include "snapshot_files/folders/catalog.hpp"
+#include "snapshot_files/folders/prune.hpp"
 #include "tests/sdk/snapshot/training_support.hpp"
 
 namespace cpprun {
@@ -234,6 +235,20 @@ TEST_F(StatefulObjects, GoesBackBeforeASpoiltStep) {
   EXPECT_EQ(from.step, 20);
   EXPECT_EQ(value, 20);
   EXPECT_FALSE(again.resume({.before_step = 10}));
+}
+
+TEST_F(StatefulObjects, DoesNotResumeFromMemoryWhatIsMarkedAsBad) {
+  int value = 0;
+  Snapshot snapshot(in_folder());
+  snapshot.track("value", value);
+  for (const int64_t step : {10, 20}) {
+    value = static_cast<int>(step);
+    ASSERT_TRUE(snapshot.save(step));
+  }
+  ASSERT_EQ(snapshot.resume().source, SnapshotSource::InMemorySnapshot);
+  ASSERT_TRUE(snapshot_files::mark_bad(snapshot_files::real_files(), folder_.string(), 20).status);
+  EXPECT_EQ(snapshot.resume().step, 10);
+  EXPECT_EQ(value, 10);
 }
 
 TEST_F(StatefulObjects, RefusesToSaveNan) {

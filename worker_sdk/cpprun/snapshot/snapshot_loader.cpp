@@ -10,15 +10,18 @@
 
 #include "cpprun/dist/objects.hpp"
 #include "cpprun/snapshot/outcome_codec.hpp"
+#include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/snapshot_notice.hpp"
 #include "snapshot_files/archive/crc32.hpp"
 #include "snapshot_files/folders/catalog.hpp"
+#include "snapshot_files/folders/prune.hpp"
 #include "snapshot_files/pickle/pickle.hpp"
 
 namespace cpprun::snapshot {
 namespace {
 
 using archive::TensorFile;
+using snapshot_files::Manifest;
 using snapshot_files::real_files;
 using Where = Candidate::Where;
 
@@ -53,6 +56,12 @@ bool is_same_path(const std::string& a, const std::string& b) {
 std::string memory_id(const snapshot_files::SlotLabel& label) {
   return std::to_string(label.round) + "/" + std::to_string(label.world_size) + "/" +
          std::to_string(label.step);
+}
+
+// What the round of a snapshot that a user has marked as bad has saved later is bad too.
+bool spoils(const Manifest& bad, const snapshot_files::SlotLabel& label) {
+  const std::string& run_id = worker::environment_or_default().run_id;
+  return bad.run_id == run_id && bad.round == label.round && bad.step <= label.step;
 }
 
 LoadedFile loaded_file(TensorFile file) {
@@ -97,7 +106,15 @@ Candidates SnapshotLoader::own() {
 
 void SnapshotLoader::add_in_memory(Candidates& all) {
   if (!group_.get().serves_memory() || !uses_memory_) return;
-  for (const auto& label : memory_.found(comm_.rank(), comm_.world())) {
+  const auto labels = memory_.found(comm_.rank(), comm_.world());
+  if (labels.empty()) return;
+  const std::vector<Manifest> bad = location_.is_single_file
+                                        ? std::vector<Manifest>()
+                                        : snapshot_files::marked_bad(real_files(), location_.path);
+  for (const auto& label : labels) {
+    if (std::ranges::any_of(bad, [&](const Manifest& each) { return spoils(each, label); })) {
+      continue;
+    }
     all.push_back({Where::InMemorySnapshot, label.step, memory_id(label), "",
                    "step " + std::to_string(label.step) + " in memory"});
   }
