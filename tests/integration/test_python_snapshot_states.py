@@ -75,3 +75,21 @@ for tensor in (
     found = lines_of(jobs, code)
     assert len(found) == 5
     assert all(line.startswith("StateError: 'odd': ") for line in found), found
+
+
+def test_nans_of_all_dtypes_are_refused(jobs):
+    code = """
+for dtype in (torch.float32, torch.bfloat16, torch.complex64, torch.float8_e4m3fn):
+    values = Values(good=torch.zeros(2).to(dtype))
+    new = lambda: cpprun_worker.Snapshot('runs', model=values, refuse_nan=True)
+    assert new().save(1)
+    values.values['bad'] = torch.tensor([0.0, float('nan')]).to(dtype)
+    assert not new().save(2)
+values = Values(odd=torch.eye(2).to_sparse())
+print(error_of(lambda: cpprun_worker.Snapshot('runs', model=values, refuse_nan=True).save(3)))
+"""
+    found = lines_of(jobs, code)
+    refused = [line for line in found if line.startswith('cpprun: ')]
+    text = "cpprun: the snapshot of step 2 is left out: 'model.bad' has a NaN or an infinity; "
+    assert len(refused) == 4 and all(line.startswith(text) for line in refused)
+    assert found[-1] == "StateError: 'odd': torch.sparse_coo tensors are not saved"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
 
 #include <filesystem>
 #include <limits>
@@ -251,19 +252,46 @@ TEST_F(StatefulObjects, DoesNotResumeFromMemoryWhatIsMarkedAsBad) {
   EXPECT_EQ(value, 10);
 }
 
-TEST_F(StatefulObjects, RefusesToSaveNan) {
-  auto net = test::make_net(0);
+// What a training may spoil, with a NaN for each.
+struct Spoilt : torch::nn::Module {
+  at::Tensor weight = register_parameter("weight", torch::ones({4}));
+  at::Tensor mean = register_buffer("mean", torch::zeros({4}));
+  at::Tensor narrow = register_buffer("narrow", torch::zeros({4}, at::kFloat8_e4m3fn));
+};
+
+TEST_F(StatefulObjects, LeavesOutStatesWithANan) {
   SnapshotOptions options = in_folder();
   options.refuse_non_finite = true;
   Snapshot snapshot(options);
-  snapshot.track(*net);
+  Spoilt net;
+  torch::optim::SGD optimizer(net.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  snapshot.track(net).track(optimizer, net);
+  net.weight.sum().backward();
+  optimizer.step();
   ASSERT_TRUE(snapshot.save(1));
   const torch::NoGradGuard no_grad;
-  net->last->weight[0][3] = std::numeric_limits<float>::quiet_NaN();
-  CaptureStderr();
-  EXPECT_FALSE(snapshot.save(2));
-  EXPECT_THAT(GetCapturedStderr(), HasSubstr("parameter 'last.weight' has infinities or NaN"));
-  EXPECT_EQ(Snapshot(options).track(*net).resume().step, 1);
+  const auto& state = static_cast<torch::optim::SGDParamState&>(
+      *optimizer.state().at(net.weight.unsafeGetTensorImpl()));
+  const std::vector<std::pair<std::string, at::Tensor>> cases{
+      {"optimizer.state.0.momentum_buffer", state.momentum_buffer()},  // resume() makes another
+      {"model.weight", net.weight},
+      {"model.mean", net.mean},
+      {"model.narrow", net.narrow}};
+  for (const auto& [name, tensor] : cases) {
+    const at::Tensor before = tensor.clone();
+    tensor.copy_(torch::full({4}, std::numeric_limits<float>::quiet_NaN()));
+    Snapshot again(options);
+    again.track(net).track(optimizer, net);
+    CaptureStderr();
+    EXPECT_FALSE(again.save(2));
+    EXPECT_FALSE(again.save_async(3));
+    EXPECT_TRUE(again.wait());  // no save has failed
+    EXPECT_EQ(GetCapturedStderr(), "cpprun: the snapshot of step 2 is left out: '" + name +
+                                       "' has a NaN or an infinity; this message appears once\n");
+    tensor.copy_(before);
+    EXPECT_EQ(again.resume().step, 1);
+  }
+  EXPECT_TRUE(snapshot.save(4));
 }
 
 }  // namespace

@@ -97,16 +97,6 @@ std::string drift_sample(const std::vector<NamedParameter>& parameters, uint64_t
   return name + ' ' + archive::crc32_text(archive::crc32(bytes));
 }
 
-Status check_finite(const std::vector<NamedParameter>& parameters) {
-  for (const auto& [name, tensor] : parameters) {
-    if (tensor.layout() != at::kStrided || at::isfinite(tensor.detach()).all().item<bool>()) {
-      continue;
-    }
-    return Error{ErrorKind::BadValue, "parameter '" + name + "' has infinities or NaN"};
-  }
-  return {};
-}
-
 void warn_about_mistakes(const TrackedObjects& objects, const SnapshotComm& comm,
                          FolderGroup& group) {
   if (comm.is_first()) warn_about_untracked(objects);

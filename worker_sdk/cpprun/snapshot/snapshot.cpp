@@ -146,6 +146,7 @@ const char* name(SnapshotSource source) {
 struct Snapshot::Impl {
   explicit Impl(SnapshotOptions given);
   snapshot::SavePlace start_save(int64_t step, bool to_disk);
+  bool is_refused(int64_t step);
   bool save_due(int64_t step, const SaveWhen& when);
   Resumed resume(const ResumeOptions& how);
   Resumed apply(const snapshot::LoadedSnapshot& loaded);
@@ -157,7 +158,7 @@ struct Snapshot::Impl {
   snapshot::FolderGroup group{location, comm};
   snapshot::InMemorySnapshot memory;
   snapshot::SaveSchedule schedule;
-  bool has_hinted = false;
+  bool has_hinted = false, has_reported_non_finite = false;
   uint64_t saves = 0;
   snapshot::SnapshotWriter writer;  // the last member: its threads use `memory` and end first
 };
@@ -177,16 +178,30 @@ Snapshot::Impl::Impl(SnapshotOptions given)
 snapshot::SavePlace Snapshot::Impl::start_save(int64_t step, bool to_disk) {
   if (step < 0) throw std::invalid_argument("a snapshot's step is negative");
   const snapshot::SavePlace place = writer.place_for(step, to_disk);
-  if (place == snapshot::SavePlace::None) return place;
+  if (place == snapshot::SavePlace::None || is_refused(step)) return snapshot::SavePlace::None;
   if (!std::exchange(has_hinted, true) && options.hints) {
     snapshot::warn_about_mistakes(objects, comm, group);
   }
-  const Status refused = options.refuse_non_finite ? check_finite(objects.parameters()) : Status();
   const std::string sample = options.hints ? drift_sample(objects.parameters(), saves++) : "";
   const bool goes_to_disk = place == snapshot::SavePlace::Disk;
-  writer.start(objects.all(), step, schedule.begin_save(step, goes_to_disk),
-               refused ? Result(sample) : refused.error(), goes_to_disk);
+  writer.start(objects.all(), step, schedule.begin_save(step, goes_to_disk), sample, goes_to_disk);
   return place;
+}
+
+// Collective, with refuse_non_finite: whether some rank has a NaN or an infinity. Rank 0 prints
+// that, once.
+bool Snapshot::Impl::is_refused(int64_t step) {
+  if (!options.refuse_non_finite) return false;
+  const std::vector<std::string> of_ranks = comm.gather(objects.first_not_finite());
+  const auto found = std::ranges::find_if_not(of_ranks, &std::string::empty);
+  if (found == of_ranks.end()) return false;
+  if (!std::exchange(has_reported_non_finite, true) && comm.is_first()) {
+    std::fprintf(stderr,
+                 "cpprun: the snapshot of step %lld is left out: '%s' has a NaN or an infinity; "
+                 "this message appears once\n",
+                 static_cast<long long>(step), found->c_str());
+  }
+  return true;
 }
 
 bool Snapshot::Impl::save_due(int64_t step, const SaveWhen& when) {

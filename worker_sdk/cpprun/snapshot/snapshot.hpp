@@ -66,8 +66,9 @@ struct SnapshotOptions {
   int64_t keep_every = 0;  ///< also keep folders whose step is a multiple of this; 0: none
   bool in_memory = true;   ///< restarted workers may resume from a copy in their node's memory
   bool hints = true;       ///< warn on stderr about probable mistakes
-  /// Refuse to save a module or a tensor with infinities or NaN, as other failures of a save are
-  /// reported. The check reads all of them once more while the training waits.
+  /// Leave out a state of which a module or an optimizer has a NaN or an infinity on some rank:
+  /// save() and its companions return false, and rank 0 prints the name of the tensor, once. The
+  /// check reads all of them once more while the training waits. Python: refuse_nan.
   bool refuse_non_finite = false;
 };
 
@@ -361,7 +362,7 @@ class Snapshot {
   /// Copies the state into memory and returns; a thread writes it to disk, unless the last one is
   /// still being written: then it stays in memory, where that serves a restarted worker, and rank 0
   /// prints this once. False: it is left out, because memory does not serve, or the save before has
-  /// not ended there.
+  /// not ended there, or it has a NaN that refuse_non_finite refuses.
   bool save_async(int64_t step);
   /// save_async() if a condition of `when` holds; rank 0's clock decides for all ranks. `when` may
   /// keep it in memory. Reports the step to the agent, as a heartbeat for which no next one is due,

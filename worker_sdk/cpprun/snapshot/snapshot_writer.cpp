@@ -107,7 +107,7 @@ std::vector<int64_t> SnapshotWriter::obstacles() {
 }
 
 void SnapshotWriter::start(const std::vector<Tracked>& tracked, int64_t step, double seconds,
-                           const Result<std::string>& sample, bool to_disk) {
+                           const std::string& sample, bool to_disk) {
   const auto began = steady_clock::now();
   stager_.start();
   disk_.start();
@@ -135,7 +135,6 @@ Staged SnapshotWriter::copied(const std::vector<Tracked>& tracked, int64_t step,
   Staged staged = plan(contents, group.share_of(comm_.rank(), memory_.is_lasting()));
   staged.step = step;
   staged.epoch = epoch;
-  if (!sample) return staged;  // a refused state must not overwrite the slot of an earlier one
   const snapshot_files::SlotLabel label{.step = step,
                                         .round = worker::environment_or_default().round,
                                         .rank = comm_.rank(),

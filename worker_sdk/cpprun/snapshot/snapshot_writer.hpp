@@ -38,10 +38,9 @@ class SnapshotWriter {
   // the last write has failed; if it can't, rank 0 prints that, once.
   SavePlace place_for(int64_t step, bool to_disk);
   // Collective, where place_for() permits it. Copies the state of `tracked` and starts to save it.
-  // `seconds`: training time so far. `sample`: of a parameter, to be compared between ranks, or the
-  // reason why this state must not be saved.
+  // `seconds`: training time so far. `sample`: of a parameter, to be compared between ranks.
   void start(const std::vector<Tracked>& tracked, int64_t step, double seconds,
-             const Result<std::string>& sample, bool to_disk);
+             const std::string& sample, bool to_disk);
   // Waits for the running saves. True if the last one is in memory, and the last one that was to go
   // to disk is there.
   bool wait();

@@ -1,5 +1,7 @@
 #include "cpprun/snapshot/tracked_objects.hpp"
 
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
@@ -7,6 +9,19 @@
 #include "cpprun/snapshot/state/state_layout.hpp"
 
 namespace cpprun::snapshot {
+namespace {
+
+// Integers are; tensors that a snapshot refuses count as finite.
+bool is_finite(const at::Tensor& tensor) {
+  const auto type = tensor.scalar_type();
+  if (!at::isFloatingType(type) && !at::isComplexType(type)) return true;
+  if (tensor.layout() != at::kStrided) return true;
+  // LibTorch has no isfinite() of some types of one byte.
+  const at::Tensor values = tensor.itemsize() == 1 ? tensor.to(at::kFloat) : tensor;
+  return at::isfinite(values).all().item<bool>();
+}
+
+}  // namespace
 
 void TrackedObjects::add(const std::string& name, Tracked added) {
   for (const Tracked& each : all_) {
@@ -51,6 +66,15 @@ std::vector<const torch::nn::Module*> TrackedObjects::modules() const {
     }
   }
   return modules;
+}
+
+std::string TrackedObjects::first_not_finite() const {
+  for (const Tracked& each : all_) {
+    for (const Named& tensor : each.trained ? each.trained() : std::vector<Named>()) {
+      if (!is_finite(tensor.tensor.detach())) return each.name + "." + tensor.name;
+    }
+  }
+  return "";
 }
 
 }  // namespace cpprun::snapshot

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "common/result.hpp"
 #include "cpprun/snapshot/folder_group.hpp"
 #include "cpprun/snapshot/state/tracked.hpp"
 
@@ -21,6 +20,9 @@ class TrackedObjects {
   const std::vector<Tracked>& all() const { return all_; }
   std::vector<const torch::nn::Module*> modules() const;
   std::vector<NamedParameter> parameters() const;
+  // The name of a tensor of a module or an optimizer that has a NaN or an infinity; empty: none
+  // has.
+  std::string first_not_finite() const;
 
  private:
   std::vector<Tracked> all_;
@@ -35,7 +37,5 @@ void warn_about_mistakes(const TrackedObjects& objects, const SnapshotComm& comm
 // A part of one parameter, another one for each `number`: its name and its checksum, to be compared
 // between ranks. At most 1 MiB, so that it costs little. Empty: there is none to compare.
 std::string drift_sample(const std::vector<NamedParameter>& parameters, uint64_t number);
-// Error: a parameter has infinities or NaN.
-Status check_finite(const std::vector<NamedParameter>& parameters);
 
 }  // namespace cpprun::snapshot

@@ -99,7 +99,8 @@ Tracked track_module(torch::nn::Module& module, bool is_strict) {
           .save = [&module](Capture& capture) { return save(module, capture); },
           .load = [&module, is_strict](
                       const Value& value,
-                      const Storages& storages) { load(module, is_strict, value, storages); }};
+                      const Storages& storages) { load(module, is_strict, value, storages); },
+          .trained = [&module] { return tensors_of(module); }};
 }
 
 // Goes by class names, because a dozen classes have dropout. Recurrent modules, which have dropout

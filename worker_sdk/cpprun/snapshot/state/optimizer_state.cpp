@@ -258,6 +258,32 @@ void load_groups(Optimizer& optimizer, const Names& names, const Dict& dict,
   }
 }
 
+// Lists the tensors of a state.
+struct Listing {
+  std::vector<Named>& all;
+  const std::string prefix;
+  void operator()(const char*, int64_t) {}
+  void operator()(const char* name, const at::Tensor& tensor) {
+    if (tensor.defined()) all.push_back({prefix + name, tensor});
+  }
+};
+
+// Those of this rank, under Python's names: "state.0.exp_avg".
+std::vector<Named> state_tensors(Optimizer& optimizer) {
+  std::vector<Named> all;
+  with_kind(optimizer, [&]<class Kind>(Kind) {
+    int64_t number = 0;
+    for (auto& group : optimizer.param_groups()) {
+      for (const at::Tensor& parameter : group.params()) {
+        auto* const held = state_of<Kind>(optimizer, parameter);
+        const std::string prefix = "state." + std::to_string(number++) + ".";
+        if (held != nullptr) fields(*held, Listing{all, prefix});
+      }
+    }
+  });
+  return all;
+}
+
 // Other optimizers: LibTorch's own archive, as bytes.
 constexpr const char* kArchive = "libtorch_archive";
 
@@ -312,7 +338,8 @@ Tracked track_optimizer(Optimizer& optimizer, std::vector<NamedParameter> given)
                   load_groups(optimizer, names, dict, storages, kind);
                 });
                 if (!is_known) load_archive(optimizer, dict, storages);
-              }};
+              },
+          .trained = [&optimizer] { return state_tensors(optimizer); }};
 }
 
 }  // namespace cpprun::snapshot

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpprun/snapshot/snapshot.hpp"  // declares the types of the objects
+#include "cpprun/snapshot/state/module_tensors.hpp"
 #include "cpprun/snapshot/state/tensors.hpp"
 #include "snapshot_files/pickle/value.hpp"
 
@@ -25,6 +26,9 @@ struct Tracked {
   std::function<void(const pickle::Value&, const Storages&)> load = {};
   // Sets a deterministic state for a rank of which the snapshot has none. May be empty.
   std::function<void(uint64_t step, int rank)> derive = {};
+  // The tensors that training computes, of which none should have a NaN: of modules, and of
+  // optimizers as far as this rank keeps them. May be empty.
+  std::function<std::vector<Named>()> trained = {};
 };
 
 struct NamedParameter {

@@ -234,8 +234,7 @@ class TrainingState:
 
 def _not_finite(value, path):
     if isinstance(value, torch.Tensor):
-        is_inexact = value.is_floating_point() or value.is_complex()
-        if is_inexact and not torch.isfinite(value).all():
+        if not _is_finite(value):
             yield '.'.join(map(str, path))
     elif isinstance(value, dict):
         for key, item in value.items():
@@ -243,6 +242,15 @@ def _not_finite(value, path):
     elif isinstance(value, (list, tuple)):
         for key, item in enumerate(value):
             yield from _not_finite(item, (*path, key))
+
+
+def _is_finite(tensor):
+    """Integers are; tensors that a snapshot refuses count as finite."""
+    is_inexact = tensor.is_floating_point() or tensor.is_complex()
+    if not is_inexact or tensor.layout is not torch.strided:
+        return True
+    # torch has no isfinite() of some types of one byte.
+    return bool(torch.isfinite(tensor.float() if tensor.element_size() == 1 else tensor).all())
 
 
 def _is_on_gpu(optimizer):
