@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <condition_variable>
+#include <mutex>
 #include <utility>
 
 #include "common/check.hpp"
@@ -10,17 +12,29 @@
 
 namespace cpprun::snapshot {
 
+struct BackgroundThread::State {
+  std::mutex mutex;  // guards the other members
+  std::condition_variable changed;
+  std::function<void()> job;
+  bool is_busy = false, ends = false;
+};
+
+BackgroundThread::BackgroundThread(const char* name)
+    : name_(name), state_(std::make_unique<State>()) {}
+
 BackgroundThread::~BackgroundThread() {
   if (!thread_.joinable()) return;
   if (!is_of_this_process()) {
     thread_.detach();
+    // Its destructor waits for the thread, which was in changed.wait() at the fork.
+    static_cast<void>(state_.release());
     return;
   }
   {
-    const std::scoped_lock lock(mutex_);
-    ends_ = true;
+    const std::scoped_lock lock(state_->mutex);
+    state_->ends = true;
   }
-  changed_.notify_all();
+  state_->changed.notify_all();
   thread_.join();
 }
 
@@ -35,38 +49,39 @@ void BackgroundThread::start() {
 
 void BackgroundThread::run(std::function<void()> job) {
   {
-    const std::scoped_lock lock(mutex_);
-    CPPRUN_CHECK(thread_.joinable() && !is_busy_);
-    job_ = std::move(job);
-    is_busy_ = true;
+    const std::scoped_lock lock(state_->mutex);
+    CPPRUN_CHECK(thread_.joinable() && !state_->is_busy);
+    state_->job = std::move(job);
+    state_->is_busy = true;
   }
-  changed_.notify_all();
+  state_->changed.notify_all();
 }
 
 bool BackgroundThread::is_busy() const {
-  const std::scoped_lock lock(mutex_);
-  return is_busy_;
+  if (!is_of_this_process()) return false;
+  const std::scoped_lock lock(state_->mutex);
+  return state_->is_busy;
 }
 
 void BackgroundThread::wait() const {
   if (!is_of_this_process()) return;
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return !is_busy_; });
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [this] { return !state_->is_busy; });
 }
 
 void BackgroundThread::run_jobs() {
   ::pthread_setname_np(::pthread_self(), name_);
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(state_->mutex);
   for (;;) {
-    changed_.wait(lock, [this] { return is_busy_ || ends_; });
-    if (!is_busy_) return;
-    std::function<void()> job = std::exchange(job_, nullptr);
+    state_->changed.wait(lock, [this] { return state_->is_busy || state_->ends; });
+    if (!state_->is_busy) return;
+    std::function<void()> job = std::exchange(state_->job, nullptr);
     lock.unlock();
     job();
     job = nullptr;  // before a waiting thread continues
     lock.lock();
-    is_busy_ = false;
-    changed_.notify_all();
+    state_->is_busy = false;
+    state_->changed.notify_all();
   }
 }
 

@@ -4,9 +4,8 @@
 
 #include <sys/types.h>
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
+#include <memory>
 #include <thread>
 
 namespace cpprun::snapshot {
@@ -15,8 +14,9 @@ namespace cpprun::snapshot {
 class BackgroundThread {
  public:
   // `name`: at most 15 bytes, a literal; profilers and `top -H` show it.
-  explicit BackgroundThread(const char* name) : name_(name) {}
-  ~BackgroundThread();  // after the running job
+  explicit BackgroundThread(const char* name);
+  // After the running job. Returns at once in a child that the program has forked, as wait() does.
+  ~BackgroundThread();
   BackgroundThread(const BackgroundThread&) = delete;
   BackgroundThread& operator=(const BackgroundThread&) = delete;
 
@@ -30,14 +30,13 @@ class BackgroundThread {
   void wait() const;
 
  private:
+  struct State;
+
   bool is_of_this_process() const;
   void run_jobs();
 
   const char* const name_;
-  mutable std::mutex mutex_;  // guards the members up to the thread
-  mutable std::condition_variable changed_;
-  std::function<void()> job_;
-  bool is_busy_ = false, ends_ = false;
+  std::unique_ptr<State> state_;  // for both threads
   std::thread thread_;
   pid_t process_ = 0;  // that has the thread
 };
