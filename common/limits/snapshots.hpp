@@ -13,6 +13,9 @@ using namespace std::chrono_literals;
 
 // A rank waits this long for the shards of the others; then it gives this snapshot up.
 inline constexpr Duration kSnapshotShardsTimeout = 600s;
+// A training does not wait longer for one call of a file system: not even a sync of a slow disk
+// takes so long, and the hang detector takes a worker for hung after 5 minutes.
+inline constexpr Duration kFileAnswerTimeout = 240s;
 inline constexpr size_t kSnapshotsReported = 8;            // the newest ones of a folder
 inline constexpr size_t kSnapshotFolderEntries = 100'000;  // a larger folder is no snapshot folder
 inline constexpr size_t kManifestBytes = 16 << 20;         // twice 100,000 ranks of some 60 bytes

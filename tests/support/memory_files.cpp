@@ -81,6 +81,7 @@ void MemoryFiles::inject(size_t operation, Fault fault) {
 }
 
 Result<bool> MemoryFiles::step(const std::string& what) {
+  if (before_change) before_change();
   const size_t number = next_++;
   if (!fault_ || fault_->first != number) return false;
   const Fault fault = fault_->second;

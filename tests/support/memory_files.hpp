@@ -37,7 +37,8 @@ class MemoryFiles final : public snapshot_files::FileLayer {
   void heal() { fault_.reset(); }
   size_t operations() const { return next_; }
   bool has_exchange = true;
-  int64_t changed_at = 0;  // the device number in every info()
+  std::function<void()> before_change;  // may block, as a file server that is gone
+  int64_t changed_at = 0;               // the device number in every info()
 
   // After PowerCut: asks `survives()` for every file and folder with unsynced changes.
   void lose_power(const std::function<bool()>& survives);

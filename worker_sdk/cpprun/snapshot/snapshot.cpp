@@ -238,7 +238,11 @@ Resumed Snapshot::Impl::apply(const snapshot::LoadedSnapshot& loaded) {
 }
 
 Snapshot::Snapshot(SnapshotOptions options) : impl_(new Impl(std::move(options))) {}
-Snapshot::~Snapshot() = default;
+
+// If a save waits for a file system that does not answer, its thread uses all of this.
+Snapshot::~Snapshot() {
+  if (!impl_->writer.end()) static_cast<void>(impl_.release());
+}
 
 Snapshot& Snapshot::add(const std::string& name, Tracked tracked) {
   impl_->objects.add(name, std::move(tracked));

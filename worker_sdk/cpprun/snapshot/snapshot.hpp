@@ -244,7 +244,7 @@ class Snapshot {
   explicit Snapshot(SnapshotOptions options = {});
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
-  ~Snapshot();  ///< waits for the running saves
+  ~Snapshot();  ///< waits for the running saves, as wait() does
 
   /// A module by its parameters and buffers.
   ///
@@ -369,7 +369,8 @@ class Snapshot {
   /// if the program sends none.
   bool maybe_save(int64_t step, const SaveWhen& when);
   /// Waits for the running saves. True if the last one is in memory, and the last one that was to
-  /// go to disk is there.
+  /// go to disk is there. A file system that has not answered a call for 4 minutes is not waited
+  /// for: false, and the rank prints its path, once.
   bool wait();
   /// Folder or file of the last snapshot that this process has written; empty if there is none.
   /// Waits for the running saves.

@@ -58,7 +58,8 @@ void replace(std::unique_ptr<StoreChannel>& last, std::unique_ptr<StoreChannel> 
 
 SnapshotWriter::SnapshotWriter(const SnapshotLocation& location, const SnapshotComm& comm,
                                FolderGroup& group, InMemorySnapshot& memory,
-                               snapshot_files::KeepRule keep)
+                               snapshot_files::KeepRule keep, snapshot_files::FileLayer& files,
+                               Duration answer_timeout)
     : location_(location),
       comm_(comm),
       group_(group),
@@ -66,18 +67,42 @@ SnapshotWriter::SnapshotWriter(const SnapshotLocation& location, const SnapshotC
       keep_(keep),
       instance_(next_instance()),
       report_(comm.is_first()),
-      agreement_(comm) {}
+      agreement_(comm),
+      files_(files),
+      answer_timeout_(answer_timeout) {}
 
-// If an exception ends the training, the saves do not wait for other ranks.
-SnapshotWriter::~SnapshotWriter() {
+SnapshotWriter::~SnapshotWriter() { end(); }
+
+bool SnapshotWriter::end() {
   if (std::uncaught_exceptions() > 0) gives_up_ = true;
-  wait();
+  return wait_for_files().empty();
 }
 
 bool SnapshotWriter::wait() {
+  const std::string path = wait_for_files();
+  return is_staged_ && is_written_ && path.empty();
+}
+
+std::string SnapshotWriter::wait_for_files() {
   stager_.wait();  // it ends after the disk's thread has begun
-  disk_.wait();
-  return is_staged_ && is_written_;
+  std::string path;
+  disk_.wait([&] {
+    path = files_.unanswered(answer_timeout_);
+    return !path.empty();
+  });
+  if (!path.empty() && !std::exchange(has_reported_stall_, true)) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(answer_timeout_);
+    std::fprintf(stderr,
+                 "cpprun: rank %d: the file system of %s has not answered for %lld s, so the "
+                 "program does not wait for this snapshot; this message appears once\n",
+                 comm_.rank(), path.c_str(), static_cast<long long>(seconds.count()));
+  }
+  return path;
+}
+
+std::string SnapshotWriter::last_path() const {
+  const std::scoped_lock lock(path_mutex_);
+  return last_path_;
 }
 
 SavePlace SnapshotWriter::place_for(int64_t step, bool to_disk) {
@@ -193,7 +218,10 @@ Result<std::string> SnapshotWriter::write(const Save& save, StoreChannel& channe
   const auto path = location_.is_single_file ? write_single_file(save.staged, save.context, channel)
                                              : write_folder(save.staged, save.context, channel);
   if (!path) return path;
-  last_path_ = *path;
+  {
+    const std::scoped_lock lock(path_mutex_);
+    last_path_ = *path;
+  }
   // One rank per node reports, so that every agent knows the snapshot.
   if (!location_.is_single_file && comm_.rank() == comm_.node().first_rank) {
     worker::report_snapshot(save.staged.step, *path);
@@ -203,7 +231,7 @@ Result<std::string> SnapshotWriter::write(const Save& save, StoreChannel& channe
 
 WriteContext SnapshotWriter::write_context() {
   const worker::Environment& own = worker::environment_or_default();
-  return {.files = &snapshot_files::real_files(),
+  return {.files = &files_,
           .place = location_.path,
           .group = group_.get(),
           .rank = comm_.rank(),

@@ -5,15 +5,18 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "common/limits/snapshots.hpp"
 #include "cpprun/snapshot/folder_group.hpp"
 #include "cpprun/snapshot/save/background_thread.hpp"
 #include "cpprun/snapshot/save/in_memory_snapshot.hpp"
 #include "cpprun/snapshot/save/save_report.hpp"
 #include "cpprun/snapshot/save/staged_agreement.hpp"
+#include "cpprun/snapshot/save/watched_files.hpp"
 #include "cpprun/snapshot/save/writing.hpp"
 #include "cpprun/snapshot/save_schedule.hpp"
 #include "cpprun/snapshot/snapshot_comm.hpp"
@@ -26,13 +29,16 @@ namespace cpprun::snapshot {
 enum class SavePlace { None, Memory, Disk };  // left out; in memory only; in memory and on disk
 
 // The training thread calls all methods. While a save is written to disk, a further one may go into
-// the other slot of the memory. References must outlive the SnapshotWriter; until wait() returns,
-// its threads use `memory`.
+// the other slot of the memory. References must outlive the SnapshotWriter; until end() has
+// returned true, its threads use `memory`.
 class SnapshotWriter {
  public:
   SnapshotWriter(const SnapshotLocation& location, const SnapshotComm& comm, FolderGroup& group,
-                 InMemorySnapshot& memory, snapshot_files::KeepRule keep);
-  ~SnapshotWriter();  // waits for the running saves
+                 InMemorySnapshot& memory, snapshot_files::KeepRule keep,
+                 snapshot_files::FileLayer& files = snapshot_files::real_files(),
+                 Duration answer_timeout = limits::kFileAnswerTimeout);
+  // Requires that end() has returned true; else it waits for the file system.
+  ~SnapshotWriter();
 
   // Collective: where the save of this step can go now. `to_disk`: it is to go there, as it is if
   // the last write has failed; if it can't, rank 0 prints that, once.
@@ -42,13 +48,17 @@ class SnapshotWriter {
   void start(const std::vector<Tracked>& tracked, int64_t step, double seconds,
              const std::string& sample, bool to_disk);
   // Waits for the running saves. True if the last one is in memory, and the last one that was to go
-  // to disk is there.
+  // to disk is there. False also if a call of the file system lasts longer than `answer_timeout`:
+  // then the save continues.
   bool wait();
+  // The same before the destruction; while an exception ends the training, the saves do not wait
+  // for other ranks. False: a save continues.
+  bool end();
 
   // Of the last save.
   SaveCost cost() const { return {pause_, staging_, writing_}; }
-  // Of the last snapshot on disk; empty if there is none. Requires wait().
-  const std::string& last_path() const { return last_path_; }
+  // Of the last snapshot on disk; empty if there is none.
+  std::string last_path() const;
 
  private:
   // What the threads need of a save.
@@ -66,6 +76,8 @@ class SnapshotWriter {
   WriteContext write_context();
   void stage(const std::shared_ptr<Save>& save);
   Status complete(Save& save, StoreChannel& channel);
+  // Empty: the running saves have ended. Else the path of a call that is not answered.
+  std::string wait_for_files();
   void write(const Save& save);
   Result<std::string> write(const Save& save, StoreChannel& channel);
 
@@ -93,7 +105,11 @@ class SnapshotWriter {
   size_t written_at_ = 0;  // offset of the slot that is written to disk
   // The disk's thread's while it runs, else the training thread's.
   std::unique_ptr<StoreChannel> last_writing_;
-  std::string last_path_;
+  WatchedFiles files_;
+  const Duration answer_timeout_;
+  bool has_reported_stall_ = false;
+  mutable std::mutex path_mutex_;
+  std::string last_path_;  // guarded by path_mutex_
 
   BackgroundThread disk_{"cpprun-writer"};
   BackgroundThread stager_{"cpprun-saver"};  // hands over to the other one

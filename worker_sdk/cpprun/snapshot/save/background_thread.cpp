@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <utility>
@@ -11,6 +12,11 @@
 #include "common/thread/blocked_signals.hpp"
 
 namespace cpprun::snapshot {
+namespace {
+
+constexpr std::chrono::seconds kLookInterval{1};
+
+}  // namespace
 
 struct BackgroundThread::State {
   std::mutex mutex;  // guards the other members
@@ -67,6 +73,15 @@ void BackgroundThread::wait() const {
   if (!is_of_this_process()) return;
   std::unique_lock lock(state_->mutex);
   state_->changed.wait(lock, [this] { return !state_->is_busy; });
+}
+
+bool BackgroundThread::wait(const std::function<bool()>& gives_up) const {
+  if (!is_of_this_process()) return true;
+  std::unique_lock lock(state_->mutex);
+  while (!state_->changed.wait_for(lock, kLookInterval, [this] { return !state_->is_busy; })) {
+    if (gives_up()) return false;
+  }
+  return true;
 }
 
 void BackgroundThread::run_jobs() {

@@ -28,6 +28,8 @@ class BackgroundThread {
   bool is_busy() const;
   // Until no job runs. Returns at once in a child that the program has forked: it has no thread.
   void wait() const;
+  // The same until `gives_up()`, which is called about once a second, is true. False: a job runs.
+  bool wait(const std::function<bool()>& gives_up) const;
 
  private:
   struct State;
