@@ -20,10 +20,10 @@ std::string encode(const Result<std::string>& outcome) {
 
 std::string encode(const Status& outcome) { return outcome ? "+" : "-" + outcome.error().text; }
 
-Result<std::string> decode_outcome(const Result<std::string>& heard, int from_rank) {
-  if (!heard) return heard.error();
-  if (heard->starts_with('+')) return heard->substr(1);
-  const std::string why = heard->empty() ? "no reason" : heard->substr(1);
+Result<std::string> decode_outcome(const Result<std::string>& received, int from_rank) {
+  if (!received) return received.error();
+  if (received->starts_with('+')) return received->substr(1);
+  const std::string why = received->empty() ? "no reason" : received->substr(1);
   const bool is_named = why.starts_with("rank ");
   return Error{ErrorKind::System,
                is_named ? why : "rank " + std::to_string(from_rank) + ": " + why};

@@ -15,7 +15,7 @@ namespace cpprun::snapshot {
 std::string encode(const Result<std::string>& outcome);
 std::string encode(const Status& outcome);
 // The error text names the rank that failed.
-Result<std::string> decode_outcome(const Result<std::string>& heard, int from_rank);
+Result<std::string> decode_outcome(const Result<std::string>& received, int from_rank);
 
 // What a rank has written: the crc32s of its parts of each shared file, and its own file.
 struct Done {

@@ -83,7 +83,7 @@ dist::Store SnapshotComm::connect() const {
 }
 
 Status StoreChannel::set(const std::string& key, const std::string& value) {
-  told_[key] = store_ ? std::string() : value;
+  own_values_[key] = store_ ? std::string() : value;
   if (!store_) return {};
   try {
     store_.set(prefix_ + key, value);
@@ -95,8 +95,8 @@ Status StoreChannel::set(const std::string& key, const std::string& value) {
 
 Result<std::string> StoreChannel::get(const std::string& key) {
   if (!store_) {
-    const auto found = told_.find(key);
-    if (found == told_.end()) return peer_error(key, "no rank has sent it");
+    const auto found = own_values_.find(key);
+    if (found == own_values_.end()) return peer_error(key, "no rank has sent it");
     return found->second;
   }
   const auto end = steady_clock::now() + limits::kSnapshotShardsTimeout;
@@ -116,7 +116,7 @@ Result<std::string> StoreChannel::get(const std::string& key) {
 void StoreChannel::delete_keys() {
   if (!store_) return;
   try {
-    for (const auto& [key, value] : told_) store_.delete_key(prefix_ + key);
+    for (const auto& [key, value] : own_values_) store_.delete_key(prefix_ + key);
   } catch (const std::exception&) {
     return;  // the store ends with its round
   }

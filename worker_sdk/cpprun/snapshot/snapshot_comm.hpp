@@ -65,7 +65,7 @@ class StoreChannel {
   dist::Store store_;  // empty for a single rank
   std::string prefix_;
   const std::atomic<bool>& gives_up_;
-  std::map<std::string, std::string> told_;
+  std::map<std::string, std::string> own_values_;  // by key; empty texts if there is a store
 };
 
 // What a rank has of the shared files, which are divided into pieces of equal size.

@@ -149,7 +149,7 @@ class SlotStorages final : public Storages {
 uint32_t slot_crc32(Staged& staged, std::span<const std::byte> slot) {
   uint32_t crc = 0;
   const std::byte* done = slot.data();
-  const auto go_on_over = [&](StagedFile& file) {
+  const auto add_file = [&](StagedFile& file) {
     for (size_t i = 0; i < file.parts.size(); ++i) {
       const archive::ConstBytes part = file.mine[i];
       if (part.data() == nullptr) continue;
@@ -162,8 +162,8 @@ uint32_t slot_crc32(Staged& staged, std::span<const std::byte> slot) {
       done = part.data() + part.size();
     }
   };
-  for (StagedFile& file : staged.shared) go_on_over(file);
-  go_on_over(staged.own);
+  for (StagedFile& file : staged.shared) add_file(file);
+  add_file(staged.own);
   return archive::crc32({done, slot.data() + slot.size()}, crc);
 }
 

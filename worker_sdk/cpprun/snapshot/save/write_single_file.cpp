@@ -105,8 +105,9 @@ Status write_all(const Staged& staged, const WriteContext& context, StoreChannel
     if (!written) return written.error();
     if (Status synced = draft->file->sync(); !synced) return synced;
     draft->file.reset();
-    const Status leave = context.request_commit(staged.step);
-    return leave ? snapshot_files::replace_file(files, draft->path, context.place) : leave;
+    const Status permission = context.request_commit(staged.step);
+    return permission ? snapshot_files::replace_file(files, draft->path, context.place)
+                      : permission;
   };
   const Status status = attempt();
   if (draft && !status) static_cast<void>(files.remove_file(draft->path));

@@ -142,8 +142,8 @@ Applied apply(const std::vector<Tracked>& tracked, bool is_single, int rank, con
       throw std::runtime_error("the snapshot has no module '" + each.name + "'");
     }
     if (found.value == nullptr) {
-      const bool is_told = !each.is_optional && (!each.is_per_rank || finder.has_own());
-      if (is_told) applied.missing.push_back(each.name);
+      const bool is_missing = !each.is_optional && (!each.is_per_rank || finder.has_own());
+      if (is_missing) applied.missing.push_back(each.name);
       if (each.derive) each.derive(static_cast<uint64_t>(applied.counters.step), rank);
       continue;
     }
