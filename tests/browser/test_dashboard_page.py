@@ -51,13 +51,11 @@ def test_job_of_two_nodes_with_a_failure(browser, cluster, pictures):
     assert browser.text('#words') == 'out of luck'
     assert 'all ranks ran again' in browser.text('#failure_summary-title')
     browser.picture(pictures / 'real.png')
-    cluster.exit_workers(0)
-    for agent in cluster.agents:
-        agent.ends(0)
+    cluster.finish()
 
 
 TOKEN = 'a token that nobody guesses'
-TALKER = ('--no-python', 'sh', '-c',
+PRINTER = ('--no-python', 'sh', '-c',
           'echo "rank $RANK: <b>epoch 1</b>"; for n in $(seq 60); do echo "step $n"; done; '
           'while [ ! -e "$NODES_DIR/exit-all" ]; do sleep 0.1; done')
 
@@ -71,7 +69,7 @@ def test_log_lines_of_a_rank_with_the_token(browser, cluster, pictures):
     real = Job(cluster, 2, run_id='a job & its log')
     for number in (0, 1):
         real.agent(number, '--tee=3', f'--log-dir={cluster.tmp}/logs{number}', nproc=2,
-                   program=TALKER, CPPRUN_ADMIN_TOKEN=TOKEN)
+                   program=PRINTER, CPPRUN_ADMIN_TOKEN=TOKEN)
     wait_for(real.is_open, 'the rendezvous')
     browser.opens(f'http://127.0.0.1:{real.port}/')
     browser.wait('document.querySelectorAll(".ranks i").length === 4')
@@ -91,9 +89,7 @@ def test_log_lines_of_a_rank_with_the_token(browser, cluster, pictures):
     browser.picture(pictures / 'log.png')
     browser.run('byId("log-stop").click()')
     assert browser.run('return byId("log-lines").hidden && log.source === null')
-    cluster.exit_workers(0)
-    for agent in cluster.agents:
-        agent.ends(0)
+    cluster.finish()
 
 
 def test_without_web_crypto_the_page_names_a_safe_way(browser, feed):

@@ -35,9 +35,7 @@ def test_top_fits_one_screen(browser, cluster, tmp_path, pictures):
     browser.devtools('Emulation.setDeviceMetricsOverride', width=780, height=100,
                      deviceScaleFactor=1, mobile=False)
     browser.picture(pictures / 'top.png')
-    cluster.exit_workers(0)
-    for agent in cluster.agents:
-        agent.ends(0)
+    cluster.finish()
 
 
 def screen_with(tmux, text):

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from conftest import EXAMPLES
+from launches import free_port
 
 
 def cpprun_with(nproc, name, *arguments):
@@ -39,23 +40,14 @@ def test_envdump(cpprun):
 
 
 @pytest.mark.parametrize('method', ['env://', 'tcp://127.0.0.1:0', 'file:///TMP/meeting'])
-def test_init_method(cpprun, tmp_path, method, free_port):
-    method = method.replace(':0', f':{free_port}').replace('/TMP', str(tmp_path))
+def test_init_method(cpprun, tmp_path, method):
+    method = method.replace(':0', f':{free_port()}').replace('/TMP', str(tmp_path))
     command = cpprun_with(3, 'init_method.py', f'--init-method={method}')
     for _ in range(2):  # the same file or port serves a second run
         code, output = cpprun.run(*command)
         assert (code, output.count('Done')) == (0, 3), output
         # torch removes the file only if every process ends normally.
         (tmp_path / 'meeting').unlink(missing_ok=True)
-
-
-@pytest.fixture
-def free_port():
-    import socket
-
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
 
 
 def test_six_steps(cpprun):

@@ -78,9 +78,7 @@ class GpuJobs(Launches):
         return {event['is_forked'] for event in events if event['event'] == 'worker_started'}
 
     def script(self, code):
-        path = self.folder / 'script.py'
-        path.write_text(code)
-        return path
+        return self.write('script.py', code)
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ which they leave files.
 import itertools
 import os
 import pathlib
-import re
 import subprocess
 import sys
 
@@ -98,22 +97,6 @@ def jobs(tmp_path):
     made.close()
 
 
-def children_of(pid):
-    """Process ids of its children, of all threads."""
-    found = []
-    for path in pathlib.Path(f'/proc/{pid}/task').glob('*/children'):
-        found += [int(word) for word in read_bytes(path).split()]
-    return found
-
-
-def reaper_of(pid):
-    def look():
-        names = {child: read_bytes(f'/proc/{child}/comm') for child in children_of(pid)}
-        return next((child for child, name in names.items() if name == b'cpprun-guard\n'), None)
-
-    return poll(look, what='its reaper process')
-
-
 def cgroup_folders(token):
     """The cgroup of the launcher whose workers carry this token."""
     with open('/proc/mounts') as mounts:
@@ -126,27 +109,6 @@ def cgroup_folders(token):
         for at, folders, _ in os.walk(point)
         if name in folders
     ]
-
-
-ESTABLISHED, LISTENING = '01', '0A'  # states in /proc/net/tcp
-
-
-def tcp_sockets(pid, state):
-    """Local addresses as (address in hex, port) of the TCP sockets that the process holds."""
-    inodes = set()
-    for name in os.listdir(f'/proc/{pid}/fd'):
-        try:
-            inodes.update(re.findall(r'socket:\[(\d+)\]', os.readlink(f'/proc/{pid}/fd/{name}')))
-        except OSError:
-            pass
-    found = []
-    for table in ('tcp', 'tcp6'):
-        for line in read_bytes(f'/proc/{pid}/net/{table}').decode().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == state and fields[9] in inodes:
-                address, port = fields[1].split(':')
-                found.append((address, int(port, 16)))
-    return found
 
 
 def has_own_mounts():

@@ -20,52 +20,23 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / 'support'))
-from launches import SLOWEST  # noqa: E402
+from launches import (  # noqa: E402
+    BIN,
+    ROOT,
+    SLOWEST,
+    free_port,
+    is_alive,
+    poll,
+    skip_unless_built,
+)
 
-ROOT = HERE.parents[1]
-BIN = pathlib.Path(os.environ.get('CPPRUN_BIN', ROOT / 'build/check/bin')).resolve()
 WORKER = ('--no-python', sys.executable, '-I', '-S', str(HERE / 'nodes_worker.py'))
 _DROPPED = ('PET_', 'TORCHELASTIC_', 'TORCH_', 'CPPRUN_', 'NODES_', 'PYTEST_', 'SLURM_')
-_number = int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0')[2:])
-_next_port = 12000 + 1500 * (_number % 8) + os.getpid() % 700
-
-
-def free_port():
-    """A port below the kernel's ephemeral range; never the same twice in a row."""
-    global _next_port
-    while True:
-        _next_port += 1
-        with socket.socket() as s:
-            try:
-                s.bind(('', _next_port))
-                return _next_port
-            except OSError:
-                continue
 
 
 def wait_for(condition, what, seconds=20):
-    """Polls until condition() is true and returns its value; fails after SLOWEST * `seconds`."""
-    seconds *= SLOWEST
-    end = time.monotonic() + seconds
-    while True:
-        got = condition()
-        if got:
-            return got
-        if time.monotonic() >= end:
-            raise AssertionError(f'not within {seconds} s: {what() if callable(what) else what}')
-        time.sleep(0.01)
-
-
-def state_of(pid):
-    try:
-        stat = pathlib.Path(f'/proc/{pid}/stat').read_bytes()
-        return stat.rsplit(b')', 1)[1].split()[0].decode()
-    except OSError:
-        return ''
-
-
-def is_alive(pid):
-    return state_of(pid) not in ('', 'Z', 'X')
+    """poll() with the text before the time."""
+    return poll(condition, seconds, what)
 
 
 def pids_with(tag):
@@ -225,6 +196,12 @@ class Cluster:
 
     # --- the end
 
+    def finish(self, *agents, seconds=20):
+        """The workers exit with 0, and then these agents, or all."""
+        self.exit_workers(0)
+        for agent in agents or self.agents:
+            agent.ends(0, seconds)
+
     def end_servers(self):
         for server in self.servers:
             server.kill()
@@ -363,8 +340,7 @@ class Job:
 
 @pytest.fixture
 def cluster(tmp_path):
-    if not (BIN / 'cpprun').exists():
-        pytest.skip(f'{BIN}/cpprun is not built')
+    skip_unless_built()
     made = Cluster(tmp_path)
     try:
         yield made

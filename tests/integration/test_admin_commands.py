@@ -7,38 +7,29 @@ import socket
 import struct
 import subprocess
 
-import pytest
-
-from nodes import BIN, Job, cluster, wait_for  # noqa: F401
+import cpprunctl
+from cpprunctl import CTL, TAKES
+from nodes import Job, cluster, wait_for  # noqa: F401
 from nodes_net import namespaces, net  # noqa: F401
 from run_events import events_of_run
 
-CTL = BIN / 'cpprunctl'
-TAKES = 600  # seconds; a busy machine
 SAVED = 75
 
 
-@pytest.fixture(autouse=True)
-def built():
-    if not CTL.exists():
-        pytest.skip(f'{CTL} is not built')
+def token_env(token):
+    return {**os.environ, 'CPPRUN_ADMIN_TOKEN': token}
 
 
-def ctl(*args, wrap=(), token=''):
-    env = {**os.environ, 'CPPRUN_ADMIN_TOKEN': token}
-    return subprocess.run([*wrap, CTL, *map(str, args)], capture_output=True, text=True,
-                          timeout=TAKES, check=False, env=env)
+def ctl(*args, token='', **options):
+    return cpprunctl.ctl(*args, env=token_env(token), **options)
 
 
-def good(*args, **options):
-    done = ctl(*args, **options)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def output_of(*args, token='', **options):
+    return cpprunctl.output_of(*args, env=token_env(token), **options)
 
 
-def refused(text, *command, code=1, **options):
-    done = ctl(*command, **options)
-    assert done.returncode == code and text in done.stderr, done.stdout + done.stderr
+def refused(text, *args, code=1, token='', **options):
+    assert text in cpprunctl.refusal_of(*args, code=code, env=token_env(token), **options)
 
 
 def answers(reply, *args, wrap=()):
@@ -73,11 +64,11 @@ def test_admin_restart_costs_no_budget_and_reaches_all_nodes(cluster):
     job.host(0, logs(cluster, 0))
     job.agent(1, logs(cluster, 1))
     first = cluster.world(0, 1)
-    assert 'the workers of 2 nodes are restarted' in good('restart', job.run_id)
+    assert 'the workers of 2 nodes are restarted' in output_of('restart', job.run_id)
     second = cluster.world(0, 1, after=first)
     assert second.restarts == [0] and second.ranks == first.ranks
     assert not any(worker.alive() for worker in first)
-    assert 'restarts 0/0 and 1 by operators' in good('status', job.run_id)
+    assert 'restarts 0/0 and 1 by operators' in output_of('status', job.run_id)
     cluster.exit_workers(3, f'round-{job.run_id}-{second.round}')
     for agent in cluster.agents:
         agent.ends(1)
@@ -93,7 +84,7 @@ def test_idle_job_is_not_restarted(cluster):
     job.wait_members(1)
     refused('1 of at least 2 nodes joined', 'restart', job.run_id)
     refused('only --nnodes=MIN:MAX can be scaled', 'scale', 1, '--job', job.run_id)
-    good('stop', job.run_id)
+    output_of('stop', job.run_id)
     agent.ends(130)
 
 
@@ -105,15 +96,14 @@ def test_scaling_creates_spares_and_reuses_them(cluster):
     last = next(node for node, rank in first.ranks.items() if rank == 2)
     kept = {0, 1, 2} - {last}
     refused('4 is not within --nnodes=1:3', 'scale', 4, '--job', job.run_id)
-    assert 'become spares' in good('scale', 2, '--job', job.run_id)
+    assert 'become spares' in output_of('scale', 2, '--job', job.run_id)
     second = cluster.world(*kept, after=first)
     assert second.restarts == [0] and {n: first.ranks[n] for n in kept} == second.ranks
-    assert '--nnodes 1:3 (wanted: 2)' in good('status', job.run_id)
-    assert 'it grows now' in good('scale', 3, '--job', job.run_id)
+    assert '--nnodes 1:3 (wanted: 2)' in output_of('status', job.run_id)
+    assert 'it grows now' in output_of('scale', 3, '--job', job.run_id)
     third = cluster.world(0, 1, 2, after=second, seconds=10)
     assert third.ranks == first.ranks
-    cluster.exit_workers(0)
-    [agent.ends(0) for agent in cluster.agents]
+    cluster.finish()
 
 
 def test_node_stops_all_others(cluster, net):
@@ -123,12 +113,12 @@ def test_node_stops_all_others(cluster, net):
     job = Job(cluster, 2, host=hosts.addr(0), net=hosts)
     job.agents(0, 1, NODES_SAVES='1')
     cluster.world(0, 1)
-    assert len(json.loads(good('ps', '--json', wrap=hosts.wrap(1)))['agents']) == 1
+    assert len(json.loads(output_of('ps', '--json', wrap=hosts.wrap(1)))['agents']) == 1
     refused(f'cpprunctl stop --resumable {job.run_id} acts on job', 'stop', '--resumable', code=2,
             wrap=hosts.wrap(1))
     code, shown = answers('n', 'stop', '--resumable', wrap=hosts.wrap(1))
     assert code == 1 and 'nothing was changed' in shown
-    assert job.run_id in good('ps', wrap=hosts.wrap(1))
+    assert job.run_id in output_of('ps', wrap=hosts.wrap(1))
     code, shown = answers('y', 'stop', '--resumable', wrap=hosts.wrap(1))
     assert code == 0 and 'asked 2 nodes to save' in shown
     [agent.ends(SAVED) for agent in cluster.agents]
@@ -152,7 +142,7 @@ def test_node_drains_another(cluster, net):
     gone, asker = (next(n for n in (1, 2) if first.ranks[n] == rank)
                    for rank in sorted(first.ranks[n] for n in (1, 2)))
     refused("no node of the job is called 'nowhere'", 'drain', 'nowhere', wrap=hosts.wrap(asker))
-    good('drain', first.ranks[gone], wrap=hosts.wrap(asker))
+    output_of('drain', first.ranks[gone], wrap=hosts.wrap(asker))
     cluster.world(*({0, 1, 2} - {gone}), after=first)
     cluster.agents[gone].ends(SAVED)
     cluster.exit_workers(0)
@@ -164,7 +154,7 @@ def test_node_can_be_stopped_without_a_coordinator(cluster):
     agent = job.agent(1, '--rdzv-conf=is_host=0,join_timeout=600')
     wait_for(lambda: job.run_id in ctl('ps').stdout, agent.describe)
     refused('stop --here', 'stop', job.run_id)
-    good('stop', '--here', job.run_id)
+    output_of('stop', '--here', job.run_id)
     agent.ends(130)
 
 
@@ -185,12 +175,12 @@ def test_token_authorizes_commands_over_tcp(cluster):
     wait_for(lambda: 'are restarted' in ctl('restart', *there, token=TOKEN).stdout, 'a restart')
     second = cluster.world(0, 1, after=first)
     refused("no job 'other' is here", 'restart', 'other', *there, token=TOKEN)
-    good('scale', 1, *there, '--job', job.run_id, token=TOKEN)
+    output_of('scale', 1, *there, '--job', job.run_id, token=TOKEN)
     third = cluster.world(next(n for n, r in second.ranks.items() if r == 0), after=second)
     assert third.restarts == [0]
     for world in (first, second, third):
         assert all('CPPRUN_ADMIN_TOKEN' not in worker.env for worker in world)
-    good('stop', *there, token=TOKEN)
+    output_of('stop', *there, token=TOKEN)
     [agent.ends(130) for agent in cluster.agents]
 
 
@@ -200,7 +190,7 @@ def test_without_a_token_tcp_is_read_only(cluster):
     first = cluster.world(0)
     there = ('--endpoint', f'127.0.0.1:{job.port}')
     refused('started without CPPRUN_ADMIN_TOKEN', 'stop', *there, token=TOKEN)
-    assert 'running, round 1' in good('status', '--rdzv-endpoint', there[1])
+    assert 'running, round 1' in output_of('status', '--rdzv-endpoint', there[1])
     assert all(worker.alive() for worker in first)
     cluster.exit_workers(0)
     agent.ends(0)

@@ -8,11 +8,11 @@ import subprocess
 
 import pytest
 
+from cpprunctl import output_of
 from nodes import BIN, Job, cluster, wait_for  # noqa: F401
 from nodes_net import named
 from run_events import events_below
 
-CTL = BIN / 'cpprunctl'
 
 
 class Hosts:
@@ -32,15 +32,9 @@ def hosts():
     return Hosts()
 
 
-def ctl(*args):
-    done = subprocess.run([CTL, *args], capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def table(job):
     """The rows of `cpprunctl nodes` by host."""
-    lines = ctl('nodes', job.run_id).splitlines()
+    lines = output_of('nodes', job.run_id).splitlines()
     return {line.split()[0]: line.split(None, 8) for line in lines[2:]}
 
 
@@ -66,9 +60,7 @@ def test_host_with_faults_is_excluded_and_a_spare_takes_its_place(cluster, hosts
     bad.prints('n1 is excluded and takes part in no round')
     wait_for(lambda: events_below(logs, 'host_excluded'), 'the event')
     assert table(job)['n1'][1] == 'excluded' and table(job)['n2'][1] == 'running'
-    cluster.exit_workers(0)
-    for agent in cluster.agents:
-        agent.ends(0)
+    cluster.finish()
     cluster.assert_clean()
 
 
@@ -77,17 +69,15 @@ def test_operator_excludes_and_readmits_a_host(cluster, hosts):
     job.host(0)
     job.agent(1)
     first = cluster.world(0, 1)
-    shown = ctl('exclude', 'n1', '--reason', 'fan replaced today', '--job', job.run_id)
+    shown = output_of('exclude', 'n1', '--reason', 'fan replaced today', '--job', job.run_id)
     assert shown == f'{job.run_id}: n1 is excluded\n'
     second = cluster.world(0, after=first)
     assert second.restarts == [0]
     assert 'fan replaced today' in table(job)['n1'][-1]
-    assert 'n1 is admitted again' in ctl('readmit', 'n1', '--job', job.run_id)
+    assert 'n1 is admitted again' in output_of('readmit', 'n1', '--job', job.run_id)
     third = cluster.world(0, 1, after=second)
     assert third.restarts == [0] and table(job)['n1'][1] == 'running'
-    cluster.exit_workers(0)
-    for agent in cluster.agents:
-        agent.ends(0)
+    cluster.finish()
 
 
 def test_exclusions_are_passed_on_to_the_hook(cluster, hosts, tmp_path):
@@ -98,16 +88,14 @@ def test_exclusions_are_passed_on_to_the_hook(cluster, hosts, tmp_path):
     host = job.host(0, f'--exclude-hook={hook}  now', LOGLEVEL='INFO')
     job.agent(1, f'--exclude-hook={hook} elsewhere')
     first = cluster.world(0, 1)
-    ctl('exclude', 'n1', '--reason', 'fan replaced today', '--job', job.run_id)
+    output_of('exclude', 'n1', '--reason', 'fan replaced today', '--job', job.run_id)
     host.prints('--exclude-hook (exclude n1) has ended')
     second = cluster.world(0, after=first)
     (tmp_path / 'code').write_text('3')
-    ctl('readmit', 'n1', '--job', job.run_id)
+    output_of('readmit', 'n1', '--job', job.run_id)
     cluster.world(0, 1, after=second)
     host.prints('--exclude-hook (readmit n1) failed: no right to readmit (exit code 3)')
-    cluster.exit_workers(0)
-    for agent in cluster.agents:
-        agent.ends(0)
+    cluster.finish()
     calls = (tmp_path / 'calls').read_text()
     reason = 'by an operator on n0: fan replaced today'
     assert calls.startswith(f'now|exclude|n1|{reason}|now|readmit|n1|{reason}|'), calls
@@ -133,7 +121,7 @@ def test_a_first_node_that_became_a_spare_writes_no_report(cluster, hosts, code)
     first = cluster.world(0, 1)
     leader, = (node for node, group in first.ranks.items() if group == 0)
     job.agent(2, f'--report={cluster.tmp}/2.html').prints('spare')
-    ctl('exclude', f'n{leader}', '--job', job.run_id)
+    output_of('exclude', f'n{leader}', '--job', job.run_id)
     second = cluster.world(2, 1 - leader, after=first)
     cluster.exit_workers(code)
     for agent in cluster.agents:
@@ -173,9 +161,7 @@ def test_spares_are_nodes_beyond_the_round(cluster, hosts):
     assert len(spare) == 1
     members = [agent.node for agent in agents if agent not in spare]
     cluster.world(*members)
-    cluster.exit_workers(0)
-    for agent in agents:
-        agent.ends(0)
+    cluster.finish(*agents)
 
 
 def test_node_whose_check_fails_is_not_placed(cluster, hosts, tmp_path):
@@ -191,9 +177,7 @@ def test_node_whose_check_fails_is_not_placed(cluster, hosts, tmp_path):
     assert table(job)['n1'][1:3] == ['check', 'failed']
     results = {event['is_passed'] for event in events_below(logs, 'node_check')}
     assert results == {True, False}
-    cluster.exit_workers(0)
-    for agent in cluster.agents:
-        agent.ends(0)
+    cluster.finish()
     cluster.assert_clean()
 
 

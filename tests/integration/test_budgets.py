@@ -2,24 +2,17 @@
 
 import re
 import signal
-import subprocess
 
-from conftest import BIN, poll
-from nodes import Job, cluster, wait_for  # noqa: F401
+from conftest import poll
+from cpprunctl import output_of
+from nodes import Job, cluster  # noqa: F401
 from run_events import events_below
 
-CTL = BIN / 'cpprunctl'
 RESUMABLE = 75
 
 
-def ctl(*args):
-    done = subprocess.run([CTL, *args], capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def status(job):
-    return ctl('status', job.run_id)
+    return output_of('status', job.run_id)
 
 
 def test_lost_nodes_have_a_budget_of_their_own(cluster, tmp_path):
@@ -109,8 +102,8 @@ def test_requests_end_the_delay(jobs):
     job = jobs.cpprun(*flags, '--no-python', jobs.sh('exit 3'))
     poll(lambda: WAITS in job.err, 30, lambda: job.err)
     assert 'waiting: 250 s' + WAITS in job.err
-    assert '250 s' + WAITS in ctl('status', 'storm')
-    assert ctl('restart', 'storm') == 'storm: the next round begins now\n'
+    assert '250 s' + WAITS in output_of('status', 'storm')
+    assert output_of('restart', 'storm') == 'storm: the next round begins now\n'
     poll(lambda: job.err.count('exited with code 3') >= 3, 30, lambda: job.err)
     poll(lambda: 'waiting: 300 s before' in job.err, 30, lambda: job.err)
     job.send(signal.SIGTERM)

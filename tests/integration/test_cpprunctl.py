@@ -9,12 +9,10 @@ import subprocess
 import time
 
 import pytest
-from conftest import BIN, free_port, is_alive, poll
+from conftest import free_port, is_alive, poll
+from cpprunctl import CTL, TAKES, ctl, output_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-WORKER = BIN / 'channel_worker'
-CTL = BIN / 'cpprunctl'
-TAKES = 600  # seconds; a busy machine
 
 SLEEPER = """
 import os, signal, sys, time
@@ -27,25 +25,8 @@ while True:
 """
 
 
-@pytest.fixture(autouse=True)
-def built():
-    if not CTL.exists():
-        pytest.skip(f'{CTL} is not built')
-
-
-def ctl(*args, **options):
-    return subprocess.run([CTL, *map(str, args)], capture_output=True, text=True, timeout=TAKES,
-                          check=False, **options)
-
-
-def good(*args):
-    done = ctl(*args)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def agents(run_id):
-    found = json.loads(good('ps', '--json'))['agents']
+    found = json.loads(output_of('ps', '--json'))['agents']
     return [agent for agent in found if agent['run_id'] == run_id]
 
 
@@ -77,7 +58,7 @@ def test_agents_that_do_not_answer_delay_only_once(jobs):
 
 
 def own_agent(job):
-    agent, = [a for a in json.loads(good('ps', '--json'))['agents'] if a['pid'] == job.pid]
+    agent, = [a for a in json.loads(output_of('ps', '--json'))['agents'] if a['pid'] == job.pid]
     return agent
 
 
@@ -89,21 +70,21 @@ def own_run_id(job):
 def test_job_is_found_without_an_address(jobs):
     job, _, pids = sleepers(jobs)
     run_id = own_run_id(job)
-    assert run_id in good('ps')
+    assert run_id in output_of('ps')
     agent, = agents(run_id)
     assert agent['state'] == 'running' and agent['world_size'] == 2 and agent['is_host']
     assert [worker['pid'] for worker in agent['workers']] == pids
-    assert good('pid', 1, '--job', run_id) == f'{pids[1]}\n'
-    assert good('pid', '--rank', 0, '--job', run_id) == f'{pids[0]}\n'
-    text = good('status', run_id)
+    assert output_of('pid', 1, '--job', run_id) == f'{pids[1]}\n'
+    assert output_of('pid', '--rank', 0, '--job', run_id) == f'{pids[0]}\n'
+    text = output_of('status', run_id)
     assert f'job {run_id}\nrunning, round 1' in text and str(pids[0]) in text
-    whole = json.loads(good('status', '--json', run_id))
+    whole = json.loads(output_of('status', '--json', run_id))
     assert whole['status']['jobs'][run_id]['phase'] == 'running'
     assert whole['status']['jobs'][run_id]['state'] == 'running'
-    assert good('ps').count(run_id) == 1 and agent['job_state'] == 'running'
-    assert f'job {run_id}\n' in good('status', run_id[:-1]), 'a unique beginning is enough'
-    assert f"job '{run_id}' begins" in good('events', run_id)
-    elsewhere = good('status', run_id, '--rdzv-endpoint', agent['coordinator'])
+    assert output_of('ps').count(run_id) == 1 and agent['job_state'] == 'running'
+    assert f'job {run_id}\n' in output_of('status', run_id[:-1]), 'a unique beginning is enough'
+    assert f"job '{run_id}' begins" in output_of('events', run_id)
+    elsewhere = output_of('status', run_id, '--rdzv-endpoint', agent['coordinator'])
     assert 'running, round 1' in elsewhere and 'workers here' not in elsewhere
 
 
@@ -124,18 +105,18 @@ def test_missing_targets_are_reported(jobs):
 def test_signal_reaches_the_addressed_rank(jobs):
     job, _, _ = sleepers(jobs)
     run_id = own_run_id(job)
-    assert 'sent SIGUSR1 to 1 worker' in good('signal', 'USR1', '--rank', 1, '--job', run_id)
+    assert 'sent SIGUSR1 to 1 worker' in output_of('signal', 'USR1', '--rank', 1, '--job', run_id)
     jobs.mark('usr1-1', TAKES)
     assert not (jobs.marks / 'usr1-0').exists()
-    assert 'sent SIGUSR1 to 2 workers' in good('signal', '10', '--job', run_id)
+    assert 'sent SIGUSR1 to 2 workers' in output_of('signal', '10', '--job', run_id)
     jobs.mark('usr1-0', TAKES)
 
 
 def test_logs_are_shown_and_followed(jobs):
     job, _, _ = sleepers(jobs, 2, f'--log-dir={jobs.folder}/logs', '--redirects=3')
     run_id = own_run_id(job)
-    assert good('logs', '--rank', 0, '-n', 2, run_id) == 'line 2\nline 3\n'
-    both = good('logs', run_id)
+    assert output_of('logs', '--rank', 0, '-n', 2, run_id) == 'line 2\nline 3\n'
+    both = output_of('logs', run_id)
     assert '[0]: line 1\n' in both and '[1]: line 3\n' in both
     follower = subprocess.Popen([CTL, 'logs', '-f', '--rank', '1', run_id],
                                 stdout=subprocess.PIPE, text=True)
@@ -157,11 +138,11 @@ def test_logs_are_shown_and_followed(jobs):
 def test_stacks_show_what_workers_do(jobs):
     job, _, pids = sleepers(jobs)
     run_id = own_run_id(job)
-    both = good('stacks', run_id)
+    both = output_of('stacks', run_id)
     for rank, pid in enumerate(pids):
         assert f'rank {rank} (local rank {rank}, pid {pid}): no heartbeats' in both
     assert both.count('kernel: waits in ') == 2
-    found, = json.loads(good('stacks', '--json', '--rank', 1, run_id))['stacks']
+    found, = json.loads(output_of('stacks', '--json', '--rank', 1, run_id))['stacks']
     assert (found['rank'], found['pid']) == (1, pids[1]) and 'kernel: ' in found['text']
     refused = ctl('stacks', '--rank', 9, run_id)
     assert refused.returncode != 0 and 'these do: ' in refused.stderr
@@ -182,13 +163,13 @@ here_it_waits()
 """
     job = jobs.cpprun('--standalone', '--nproc-per-node=1', *jobs.py(code))
     jobs.numbers(['up-0'], TAKES)
-    assert 'here_it_waits' in good('stacks', own_run_id(job))
+    assert 'here_it_waits' in output_of('stacks', own_run_id(job))
 
 
 def test_top_without_a_terminal_prints_tables(jobs):
     job, _, _ = sleepers(jobs, 1)
     run_id = own_run_id(job)
-    text = good('top', '-n', 2, '-d', 0.1, run_id)
+    text = output_of('top', '-n', 2, '-d', 0.1, run_id)
     assert text.count(f'job {run_id}\n') == 2 and '\x1b' not in text
 
 
@@ -208,14 +189,14 @@ def test_top_shows_memory_and_gpus(jobs):
     tool.write_text('#!/bin/sh\nexec sleep 60\n')
     assert 'GPUs' not in ctl('top', '-n', 1, run_id, env=env).stdout
     assert 'GPUs' not in ctl('top', '-n', 1, run_id, env={**env, 'PATH': '/nowhere'}).stdout
-    assert 'GPUs' not in good('status', run_id)
+    assert 'GPUs' not in output_of('status', run_id)
 
 
 def test_stop_works_like_a_signal(jobs):
     for args, code in (['--resumable'], 143), ([], 130):
         job, _, pids = sleepers(jobs, 1)
         run_id = own_run_id(job)
-        assert 'asked 1 node to' in good('stop', run_id, *args)
+        assert 'asked 1 node to' in output_of('stop', run_id, *args)
         assert job.done(TAKES) == code, 'this worker can save nothing'
         assert not is_alive(pids[0])
         (jobs.marks / 'up-0').unlink()
@@ -230,7 +211,7 @@ def test_drained_node_leaves_and_the_others_continue(jobs):
     refused = ctl('drain', socket.gethostname(), '--job', run_id)
     assert refused.returncode != 0 and 'by its group rank' in refused.stderr
     guest = next(agent for agent in agents(run_id) if not agent['is_host'])
-    assert 'save and leave' in good('drain', guest['group_rank'], '--job', run_id)
+    assert 'save and leave' in output_of('drain', guest['group_rank'], '--job', run_id)
     assert next(job for job in both if job.pid == guest['pid']).done(TAKES) == 143
     poll(lambda: [(a['round'], a['state'], len(a['workers'])) for a in agents(run_id)]
          == [(2, 'running', 1)], TAKES, lambda: str(agents(run_id)))

@@ -7,47 +7,34 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import BIN
+from cpprunctl import CTL, TAKES, output_of, refusal_of
+from launches import skip_unless_built
 
-CTL = BIN / 'cpprunctl'
 MAN = pathlib.Path(__file__).resolve().parents[2] / 'packaging/man/cpprunctl.1'
-TAKES = 600  # seconds; a busy machine
 
 
 @pytest.fixture(autouse=True)
 def built():
-    if not CTL.exists():
-        pytest.skip(f'{CTL} is not built')
-
-
-def out(*args):
-    done = subprocess.run([CTL, *args], capture_output=True, text=True, timeout=TAKES, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def refused(*args):
-    done = subprocess.run([CTL, *args], capture_output=True, text=True, timeout=TAKES, check=False)
-    assert done.returncode == 2, done.stdout
-    return done.stderr
+    skip_unless_built()
 
 
 def test_misspelled_verb_is_named():
-    assert refused('statsu') == "error: unknown command 'statsu'\nhint: did you mean 'status'?\n"
-    assert "unknown command 'nonsense'\nhint: the commands are " in refused('nonsense')
-    assert 'the commands are' in refused('foo'), 'top is not near'
-    assert "did you mean 'status'?" in refused('describe')
+    assert refusal_of('statsu') == "error: unknown command 'statsu'\nhint: did you mean 'status'?\n"
+    assert "unknown command 'nonsense'\nhint: the commands are " in refusal_of('nonsense')
+    assert 'the commands are' in refusal_of('foo'), 'top is not near'
+    assert "did you mean 'status'?" in refusal_of('describe')
 
 
 def test_missing_verb_lists_all_verbs():
-    shown = refused()
-    assert shown == out('--help')
+    shown = refusal_of()
+    assert shown == output_of('--help')
     groups = ['Look at running jobs:', 'Change a running job:', 'Before a job', 'Servers']
     places = [shown.index(group) for group in groups]
     assert places == sorted(places) and shown.index('  ps ') < shown.index('  serve ')
     assert 'Subcommands:' not in shown, 'each verb has its group'
     assert '--help TEXT' not in shown and 'cpprunctl [OPTIONS] VERB' in shown
-    assert 'INT' not in out('logs', '--help') and '-n,--lines N (10)' in out('logs', '--help')
+    shown = output_of('logs', '--help')
+    assert 'INT' not in shown and '-n,--lines N (10)' in shown
 
 
 @pytest.mark.parametrize('args, message', [
@@ -59,7 +46,7 @@ def test_missing_verb_lists_all_verbs():
     (('chaos', '--seeds', 'x', 'p', 'c'), "--seeds: 'x' is not a number from 1 to 1000000"),
 ])
 def test_invalid_number_is_named(args, message):
-    assert refused(*args).splitlines()[0] == 'error: ' + message
+    assert refusal_of(*args).splitlines()[0] == 'error: ' + message
 
 
 @pytest.mark.parametrize('args, message', [
@@ -75,14 +62,14 @@ def test_invalid_number_is_named(args, message):
                              'usage: cpprunctl snapshot verify --help explains the command\n'),
 ])
 def test_wrong_option_is_explained(args, message):
-    assert refused(*args).startswith(message)
+    assert refusal_of(*args).startswith(message)
 
 
 def test_explain_only_warns_of_a_missing_script():
-    text = out('explain', 'torchrun', '--nnodes=2', '--nproc-per-node=8', 'no-such-script.py')
+    text = output_of('explain', 'torchrun', '--nnodes=2', '--nproc-per-node=8', 'no-such-script.py')
     assert text.startswith('command     ') and 'workers     2 nodes x 8 = 16\n' in text
     assert 'warning: no-such-script.py does not exist here\n' in text
-    assert 'Behind it stands a command line' in out('explain', '--help')
+    assert 'Behind it stands a command line' in output_of('explain', '--help')
 
 
 def completed(line):
@@ -106,7 +93,7 @@ def test_bash_completes():
 
 @pytest.mark.parametrize('shell', ['zsh', 'fish'])
 def test_other_shells_accept_their_scripts(shell):
-    script = out('completion', shell)
+    script = output_of('completion', shell)
     assert 'status' in script and 'prune' in script
     if shutil.which(shell):
         subprocess.run([shell, '-n'], input=script, text=True, check=True, timeout=TAKES)

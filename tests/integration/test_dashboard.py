@@ -1,6 +1,5 @@
 """The dashboard's page and its events, without a browser (tests/browser has one)."""
 
-import os
 import pathlib
 import re
 import sys
@@ -9,7 +8,9 @@ import urllib.request
 
 import pytest
 from dashboard_events import Events
+from launches import read_bytes
 from nodes import HERE, ROOT, Job, cluster, wait_for  # noqa: F401
+from process_info import children_of, cpu_seconds, environment_of
 
 STEPPER = ('--no-python', sys.executable, str(HERE / 'dashboard_worker.py'))
 SLEEPER = ('--no-python', 'sh', '-c', 'while [ ! -e "$NODES_DIR/exit-all" ]; do sleep 1; done')
@@ -20,9 +21,7 @@ READERS = 32
 def job(cluster):  # noqa: F811
     made = Job(cluster, 2, restarts=3)
     yield made
-    cluster.exit_workers(0)
-    for agent in cluster.agents:
-        agent.ends(0)
+    cluster.finish()
 
 
 def of(job, holds):  # noqa: F811
@@ -97,7 +96,7 @@ def test_processes_of_all_nodes_reach_a_reader(job):
     assert [row[0] for row in workers['ranks']] == [0, 1, 2, 3]
     tops = []
     for rank, pid, mib, log in workers['ranks']:
-        assert variable_of(pid, 'RANK') == str(rank)
+        assert environment_of(pid)['RANK'] == str(rank)
         assert 1 <= mib < 1024
         folder = pathlib.Path(log)
         assert folder.is_absolute() and (folder / 'stdout.log').exists(), log
@@ -125,7 +124,7 @@ def test_status_has_the_pids_though_no_page_was_ever_open(job):
 
     wait_for(has_all_pids, job.status)
     pids = [pid for node in job.status()['nodes'] for pid in node['pids']]
-    assert sorted(variable_of(pid, 'RANK') for pid in pids) == ['0', '1', '2', '3']
+    assert sorted(environment_of(pid)['RANK'] for pid in pids) == ['0', '1', '2', '3']
     assert {node['log_dir'] for node in job.status()['nodes']} == {''}
 
 
@@ -139,12 +138,6 @@ def test_number_of_readers_is_limited(job):
     for reader in readers:
         reader.next('state', seconds=20)
         reader.close()
-
-
-def variable_of(pid, name):
-    block = pathlib.Path(f'/proc/{pid}/environ').read_bytes().split(b'\0')
-    return next(word.split(b'=', 1)[1].decode() for word in block
-                if word.startswith(name.encode() + b'='))
 
 
 def wake_ups(pid):
@@ -173,18 +166,10 @@ def test_agents_sleep_without_readers(cluster):  # noqa: F811
     agent.ends(0)
 
 
-def cpu_seconds(pid):
-    fields = pathlib.Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
-
-
 def workers_of(pid):
     """Process ids of those of its children that run Python."""
-    found = []
-    for path in pathlib.Path(f'/proc/{pid}/task').glob('*/children'):
-        found += [int(word) for word in path.read_text().split()]
-    return [child for child in found
-            if 'python' in pathlib.Path(f'/proc/{child}/cmdline').read_text()]
+    return [child for child in children_of(pid)
+            if b'python' in read_bytes(f'/proc/{child}/cmdline')]
 
 
 def test_readers_cost_almost_nothing(cluster):  # noqa: F811

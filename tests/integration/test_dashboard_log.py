@@ -13,8 +13,9 @@ from dashboard_events import Events
 from nodes import HERE, Job, cluster, wait_for  # noqa: F401
 
 STEPPER = ('--no-python', sys.executable, str(HERE / 'dashboard_worker.py'))
-TALKER = ('--no-python', 'sh', '-c', 'echo "rank $RANK prints <b>hello</b>"; echo "and sighs" >&2; '
-          'while [ ! -e "$NODES_DIR/exit-all" ]; do sleep 0.1; done; echo "rank $RANK leaves"')
+PRINTER = ('--no-python', 'sh', '-c',
+           'echo "rank $RANK prints <b>hello</b>"; echo "a warning" >&2; '
+           'while [ ! -e "$NODES_DIR/exit-all" ]; do sleep 0.1; done; echo "rank $RANK leaves"')
 TOKEN = 'a token that nobody guesses'
 
 
@@ -35,22 +36,20 @@ def path_of(job, rank, nonce, token=TOKEN):
 
 
 @pytest.fixture
-def talkers(cluster):  # noqa: F811
+def printers(cluster):  # noqa: F811
     """Two nodes of two workers, with log files unless `flags` disables them."""
 
     def start(flags=('--tee=3',), token=TOKEN, run_id='a job & more'):
         job = Job(cluster, 2, run_id=run_id)
         for node in (0, 1):
             keeps = (*flags, f'--log-dir={cluster.tmp}/logs{node}')
-            job.agent(node, *keeps, nproc=2, program=TALKER, CPPRUN_ADMIN_TOKEN=token)
+            job.agent(node, *keeps, nproc=2, program=PRINTER, CPPRUN_ADMIN_TOKEN=token)
         wait_for(lambda: job.status().get('phase') == 'running',
                  lambda: ''.join(a.describe() for a in cluster.agents))
         return job
 
     yield start
-    cluster.exit_workers(0)
-    for agent in cluster.agents:
-        agent.ends(0)
+    cluster.finish()
 
 
 def read_log(job, rank, holds, until=60):
@@ -59,20 +58,20 @@ def read_log(job, rank, holds, until=60):
     return events, events.next('log', holds, until)
 
 
-def test_token_gives_access_to_lines_of_any_node(talkers):
-    job = talkers()
+def test_token_gives_access_to_lines_of_any_node(printers):
+    job = printers()
     ranks = {}
     for rank in range(4):
         events, reply = read_log(job, rank, lambda reply: reply['out'] and reply['err'])
         assert reply['out'] == [f'rank {rank} prints <b>hello</b>']
-        assert reply['err'] == ['and sighs']
+        assert reply['err'] == ['a warning']
         ranks[rank] = reply['node']
         events.close()
     assert len(ranks) == 4 and reply['rank'] == 3
 
 
-def test_lines_are_followed(talkers, cluster):  # noqa: F811
-    job = talkers()
+def test_lines_are_followed(printers, cluster):  # noqa: F811
+    job = printers()
     events, _ = read_log(job, 1, lambda reply: reply['out'])
     kept = cluster.tmp.glob('logs*/*/attempt_0/*/stdout.log')
     path, = (path for path in kept if 'rank 1 prints' in path.read_text())
@@ -82,8 +81,8 @@ def test_lines_are_followed(talkers, cluster):  # noqa: F811
     events.close()
 
 
-def test_lines_need_the_token(talkers):
-    job = talkers()
+def test_lines_need_the_token(printers):
+    job = printers()
     nonce = get(job, '/log/nonce')[1]
     code, text = get(job, path_of(job, 0, nonce, 'some other token of this length'))
     assert code == 403 and 'the token is wrong' in text
@@ -99,14 +98,14 @@ def test_lines_need_the_token(talkers):
     events.close()
 
 
-def test_coordinator_without_a_token_shows_no_lines(talkers):
-    job = talkers(token='')
+def test_coordinator_without_a_token_shows_no_lines(printers):
+    job = printers(token='')
     code, text = get(job, '/log/nonce')
     assert code == 403 and 'without CPPRUN_ADMIN_TOKEN' in text
 
 
-def test_job_without_log_files_is_reported(talkers):
-    job = talkers(flags=())
+def test_job_without_log_files_is_reported(printers):
+    job = printers(flags=())
     events, reply = read_log(job, 0, lambda reply: 'keeps no log files' in reply['why'])
     assert '--tee 3' in reply['why'] and reply['out'] == []
     events.close()

@@ -4,10 +4,11 @@ descriptors again."""
 import re
 import resource
 import socket
-import subprocess
-import urllib.request
 
-from conftest import BIN, LISTENING, free_port, poll, read_bytes, tcp_sockets
+from conftest import free_port, poll, read_bytes
+from cpprunctl import output_of
+from http_client import page
+from process_info import LISTENING, tcp_sockets
 
 # Ends a connection to the agent with a broken message, each time that it is asked to.
 CHANNEL = """
@@ -35,17 +36,12 @@ def listening_ports(pid):
     return {port for _, port in tcp_sockets(pid, LISTENING)}
 
 
-def talk(port, data, size):
+def answer_to(port, data, size):
     """What the server answers, up to `size` bytes."""
     with socket.create_connection(('127.0.0.1', port), timeout=100) as peer:
         peer.sendall(data)
         peer.shutdown(socket.SHUT_WR)
         return peer.recv(size, socket.MSG_WAITALL)
-
-
-def ask(port):
-    with urllib.request.urlopen(f'http://127.0.0.1:{port}/healthz', timeout=100) as answer:
-        return answer.read()
 
 
 def test_listening_sockets_resume(jobs):
@@ -61,14 +57,12 @@ def test_listening_sockets_resume(jobs):
 
     def all_answer(mark):
         (jobs.marks / mark).touch()
-        assert ask(meeting) == b'ok\n'
-        assert ask(health) == b'ok\n'
-        assert len(talk(store, bytes.fromhex('00cef7853c07'), 8)) == 8
+        assert page(meeting, '/healthz') == 'ok\n'
+        assert page(health, '/healthz') == 'ok\n'
+        assert len(answer_to(store, bytes.fromhex('00cef7853c07'), 8)) == 8
         for port in others:
-            assert talk(port, b'broken\n', 1) == b''
-        answer = subprocess.run([BIN / 'cpprunctl', 'ps', '--json'], capture_output=True, text=True,
-                                timeout=100, env=jobs.env())
-        assert str(job.pid) in answer.stdout, answer
+            assert answer_to(port, b'broken\n', 1) == b''
+        assert str(job.pid) in output_of('ps', '--json', env=jobs.env())
         jobs.mark(f'{mark}-closed')
 
     all_answer('first')

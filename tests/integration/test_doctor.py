@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 from conftest import has_own_mounts
+from cpprunctl import ctl
 from launches import BIN
 
 NEEDS_ROOT = pytest.mark.skipif(not has_own_mounts(), reason='needs root and namespaces')
@@ -21,24 +22,14 @@ def in_own(kind, code):
 
 def doctor(*args, wrap=(), env=None, **options):
     """Findings by the name of their check, and the exit code."""
-    command = [*wrap, BIN / 'cpprunctl', 'doctor', '--json', *args]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, env={**os.environ, **(env or {})},
-        check=False, **options,
-    )
+    env = {**os.environ, **(env or {})}
+    done = ctl('doctor', '--json', *args, wrap=wrap, env=env, **options)
     assert done.stdout, done.stderr
     return {finding['check']: finding for finding in json.loads(done.stdout)}, done.returncode
 
 
-def shown(*args):
-    return subprocess.run(
-        [BIN / 'cpprunctl', 'doctor', *args], capture_output=True, text=True, timeout=60,
-        check=False,
-    )  # fmt: skip
-
-
 def test_prints_findings_with_the_cure_and_counts_the_rest():
-    done = shown('--snapshot-dir', '/nowhere/at/all')
+    done = ctl('doctor', '--snapshot-dir', '/nowhere/at/all')
     assert done.returncode == 1
     problem = "problem  snapshots  /nowhere/at/all: a file can't be made"
     assert any(line.startswith(problem) for line in done.stdout.splitlines())
@@ -53,7 +44,7 @@ def test_prints_findings_with_the_cure_and_counts_the_rest():
 
 
 def test_verbose_prints_the_checks_that_are_ok():
-    done = shown('-v')
+    done = ctl('doctor', '-v')
     assert re.search('^ok ', done.stdout, re.M)
     assert '-v shows' not in done.stdout
 

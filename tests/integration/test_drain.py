@@ -5,26 +5,13 @@ import re
 import signal
 import time
 
-import pytest
-from conftest import BIN, free_port, is_alive, poll
+from channel_workers import built, workers  # noqa: F401
+from conftest import free_port, is_alive, poll
 from launches import ROOT
 from snapshot_folders import make_snapshot
 
-WORKER = BIN / 'channel_worker'
 CONTINUES = 'the same command continues'
 RESUMABLE = 75
-
-
-@pytest.fixture(autouse=True)
-def built():
-    if not WORKER.exists():
-        pytest.skip(f'{WORKER} is not built')
-
-
-def workers(jobs, n, *args, flags=(), **options):
-    """Workers with these arguments for channel_worker; each leaves a mark up-<rank> first."""
-    command = ('--standalone', f'--nproc-per-node={n}', *flags, '--no-python', WORKER, *args)
-    return jobs.cpprun(*command, **options)
 
 
 def saver(code):

@@ -5,12 +5,11 @@ workers. The worker is tests/support/elastic_worker.py.
 import re
 import signal
 import socket
-import subprocess
 
 import pytest
 from conftest import free_port, is_alive, kill, poll
+from cpprunctl import output_of
 from elastic_jobs import beginnings
-from launches import BIN
 from test_elastic import PYTHON, WORKER, undisturbed
 from test_elastic import pytestmark as pytestmark  # skips without torch
 
@@ -67,8 +66,7 @@ class Nodes:
         self.at_step(step + 1)
 
     def scale(self, nodes):
-        command = (BIN / 'cpprunctl', 'scale', str(nodes), '--job', self.run_id)
-        subprocess.run(command, check=True, timeout=120, stdout=subprocess.DEVNULL)
+        output_of('scale', nodes, '--job', self.run_id)
 
     def node_of(self, pid):
         """The index of the agent that started this process."""

@@ -1,9 +1,9 @@
 """events.jsonl, and its display by `cpprunctl events`."""
 
 import json
-import subprocess
 
 from conftest import BIN, kill, poll
+from cpprunctl import ctl
 from launches import ROOT
 from run_events import events_of_run
 
@@ -28,11 +28,9 @@ def only(events, name):
     return [event for event in events if event['event'] == name]
 
 
-def ctl(jobs, *args, **options):
-    command = [BIN / 'cpprunctl', 'events', *args]
-    return subprocess.run(
-        command, env=jobs.env(), capture_output=True, text=True, timeout=60, check=False, **options
-    )
+def events(jobs, *args):
+    """The ended command `cpprunctl events`."""
+    return ctl('events', *args, env=jobs.env())
 
 
 def test_failure_and_its_restart(jobs):
@@ -72,12 +70,12 @@ def test_text_for_terminals_and_json_for_scripts(jobs):
     assert running.done(60) == 1, running.output
     for path in ('logs', next((jobs.folder / 'logs').iterdir()).name):
         where = jobs.folder / 'logs' if path == 'logs' else jobs.folder / 'logs' / path
-        shown = ctl(jobs, where)
+        shown = events(jobs, where)
         assert shown.returncode == 0, shown.stderr
         assert 'round 1: 1 workers on 1 nodes' in shown.stdout
         assert 'exited with code 1: bad red' in shown.stdout
         assert '\x1b' not in shown.stdout
-    as_they_are = ctl(jobs, '--json', jobs.folder / 'logs').stdout.splitlines()
+    as_they_are = events(jobs, '--json', jobs.folder / 'logs').stdout.splitlines()
     assert [json.loads(line) for line in as_they_are] == events_of(jobs)
 
 
@@ -89,7 +87,11 @@ def test_running_job_is_found_and_followed_to_its_end(jobs):
     following = jobs.start(BIN / 'cpprunctl', 'events', '--follow', path.parent)
     poll(lambda: 'all workers here are started' in following.output, 30, lambda: following.output)
     # Without a name: what runs here. That may be the job of a test beside this one, which starts.
-    poll(lambda: 'all workers here are started' in ctl(jobs).stdout, 30, lambda: ctl(jobs).stdout)
+    poll(
+        lambda: 'all workers here are started' in events(jobs).stdout,
+        30,
+        lambda: events(jobs).stdout,
+    )
     kill(pid)
     assert running.done(60) == 1
     assert following.done(60) == 0
@@ -106,7 +108,7 @@ def test_full_events_file_is_reported_and_stops_nothing(jobs):
     assert running.err.count('events are missing in') == 1
     (path,) = (jobs.folder / 'logs').glob('*/events.jsonl')
     assert path.stat().st_size == 700
-    shown = ctl(jobs, path)
+    shown = events(jobs, path)
     assert shown.returncode == 0
     assert 'begins' in shown.stdout
 
@@ -114,7 +116,7 @@ def test_full_events_file_is_reported_and_stops_nothing(jobs):
 def test_missing_files_are_reported(jobs):
     for args, text in [(['nowhere'], 'nowhere does not exist, and no job of that name'),
                        ([jobs.tmp], 'no events.jsonl')]:
-        shown = ctl(jobs, *args)
+        shown = events(jobs, *args)
         assert shown.returncode == 1
         assert text in shown.stderr
 
@@ -161,8 +163,9 @@ def test_recovery_is_followed_to_the_first_step(jobs):
     assert whole['phases_ms']['import'] > 0
     text = r'^timing: recovery \(failure\) .*: detect .*, import [\d.]+, load [\d.]+, first step '
     assert job.find(text), job.err
-    assert 'made its first step' not in ctl(jobs, jobs.folder / 'logs').stdout, 'only with -v'
-    assert 'round 2 had made its first step within' in ctl(jobs, '-v', jobs.folder / 'logs').stdout
+    assert 'made its first step' not in events(jobs, jobs.folder / 'logs').stdout, 'only with -v'
+    detailed = events(jobs, '-v', jobs.folder / 'logs').stdout
+    assert 'round 2 had made its first step within' in detailed
 
 
 def test_worker_without_reports_has_no_first_step(jobs):

@@ -5,7 +5,6 @@ runs each row twenty times.
 """
 
 import json
-import os
 import pathlib
 import re
 import uuid
@@ -13,6 +12,7 @@ import uuid
 import pytest
 from conftest import free_port
 from long_tests import RUN_LONG
+from process_info import LISTENING, tcp_sockets
 
 RUNS = range(20 if RUN_LONG else 1)
 
@@ -394,7 +394,7 @@ def test_lost_node_without_replacement_is_the_cause(jobs):
     first = jobs.cpprun(*args, f'--log-dir={jobs.folder}/logs', script)
     second = jobs.cpprun(*args, f'--log-dir={jobs.folder}/logs-2', script)
     jobs.numbers(['up0', 'up1'], 60)
-    agents = [node for node in (first, second) if not is_host(node)]
+    agents = [node for node in (first, second) if not tcp_sockets(node.pid, LISTENING)]
     agents[0].send(9)
     (left,) = [node for node in (first, second) if node not in agents]
     assert left.done(60) == 1, left.output
@@ -403,15 +403,3 @@ def test_lost_node_without_replacement_is_the_cause(jobs):
     assert (failure_summary['class'], failure_summary['max_restarts']) == ('lost_node', 0)
     assert 'the agent on' in failure_summary['why']
     assert failure_summary['text'] in left.err
-
-
-def is_host(node):
-    """It listens."""
-    sockets = {os.readlink(f) for f in pathlib.Path(f'/proc/{node.pid}/fd').iterdir()}
-    listening = [
-        line.split() for line in pathlib.Path('/proc/net/tcp').read_text().splitlines()[1:]
-    ]
-    listening += [
-        line.split() for line in pathlib.Path('/proc/net/tcp6').read_text().splitlines()[1:]
-    ]
-    return any(line[3] == '0A' and f'socket:[{line[9]}]' in sockets for line in listening)

@@ -118,9 +118,7 @@ def test_snapshot_is_complete_in_spite_of_a_slow_disk(cluster, points, tmp_path)
     cluster.world(0, 1)
     assert contents(tmp_path / 'lacks' / 'step-20') == contents(made)
     assert points.met()['f'] >= len(files)
-    cluster.exit_workers(0)
-    for agent in agents:
-        agent.ends(0)
+    cluster.finish(*agents)
 
 
 def test_store_stays_correct_with_failing_calls(points):

@@ -7,22 +7,15 @@ import subprocess
 import time
 
 import pytest
-from conftest import BIN, free_port
+import cpprunctl
+from conftest import free_port
+from cpprunctl import CTL
 
-CTL = BIN / 'cpprunctl'
 FAILING = 'echo "ValueError: bad <batch>" >&2; exit 7'
 
 
-@pytest.fixture(autouse=True)
-def built():
-    if not CTL.exists():
-        pytest.skip(f'{CTL} is not built')
-
-
-def ctl(jobs, *args, env=None, **options):
-    command = [CTL, *map(str, args)]
-    options = {'capture_output': True, 'text': True, 'timeout': 200, 'check': False, **options}
-    return subprocess.run(command, env=jobs.env(env), **options)
+def ctl(jobs, *args, env=None):
+    return cpprunctl.ctl(*args, env=jobs.env(env))
 
 
 def finish(jobs, name, worker, *flags):

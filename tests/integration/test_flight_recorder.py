@@ -10,7 +10,7 @@ import pytest
 
 from conftest import PYTHON
 from test_hangs import root_cause
-from torch_python import training_env
+from torch_python import start_script
 
 MODULE = pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk/python'
 
@@ -36,12 +36,9 @@ def torch_jobs(jobs):
 
 
 def hangs(jobs, code, logs):
-    path = jobs.folder / 'train.py'
-    path.write_text(TRAIN + code)
-    job = jobs.cpprun(
-        *('--standalone', '--nproc-per-node=3', '--hang-timeout=5', f'--log-dir={logs}', path),
-        env=training_env(PATH=f'{pathlib.Path(PYTHON).parent}:{os.environ["PATH"]}'),
-    )
+    path = f'{pathlib.Path(PYTHON).parent}:{os.environ["PATH"]}'
+    flags = ('--hang-timeout=5', f'--log-dir={logs}')
+    job = start_script(jobs, TRAIN + code, *flags, n=3, PATH=path)
     assert job.done(300) == 1
     return job, root_cause(job).groups()
 

@@ -2,11 +2,11 @@
 
 import json
 import re
-import subprocess
-import urllib.request
 
 import pytest
-from conftest import BIN, free_port
+from conftest import free_port
+from cpprunctl import output_of
+from http_client import page
 from run_events import events_of_run
 from test_hangs import START
 
@@ -52,11 +52,7 @@ def train(jobs):
 
 
 def ctl(jobs, *args):
-    done = subprocess.run(
-        [BIN / 'cpprunctl', *args], capture_output=True, text=True, timeout=100, env=jobs.env()
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return output_of(*args, env=jobs.env())
 
 
 def test_steps_that_are_done_again_are_lost(jobs, train):
@@ -196,8 +192,7 @@ sys.exit(3 if attempt == 0 else 0)
     endpoint, agents = two_agents(jobs, code, '--max-restarts=1')
     for rank in range(2):
         jobs.mark(f'trains-{rank}-1')
-    with urllib.request.urlopen(f'http://{endpoint}/metrics', timeout=100) as answer:
-        text = answer.read().decode()
+    text = page(endpoint.removeprefix('localhost:'), '/metrics', host='localhost')
     spent = dict(
         re.findall(r'^cpprun_job_time_seconds_total{run_id="pair",phase="(\w+)"} (.*)$', text, re.M)
     )

@@ -74,6 +74,4 @@ def test_agents_and_their_coordinator_probe_each_other(cluster):
     cluster.world(0, 1)
     # A connection of each agent, and both ends of it are on this machine.
     wait_for(lambda: timers(job.port) == [KEEPALIVE_TIMER] * 4, lambda: timers(job.port))
-    cluster.exit_workers(0)
-    for agent in cluster.agents:
-        agent.ends(0)
+    cluster.finish()

@@ -9,7 +9,8 @@ import signal
 import subprocess
 import time
 
-from conftest import BIN, children_of, poll, read_bytes
+from conftest import BIN, poll, read_bytes
+from process_info import children_of
 
 MODULE = pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk/python'
 

@@ -4,7 +4,6 @@ examples, a wait inside the kernel that no signal reaches; and py-spy, if it is 
 The first tests need torch; those of the SDK its examples (CPPRUN_BIN).
 """
 
-import os
 import re
 import shutil
 

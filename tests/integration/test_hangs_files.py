@@ -1,7 +1,6 @@
 """A worker that reads a file whose server never answers (FUSE): distinguished, reported, ended."""
 
 import contextlib
-import os
 import re
 import subprocess
 

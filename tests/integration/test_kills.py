@@ -11,12 +11,12 @@ from conftest import (
     BIN,
     cgroup_folders,
     free_port,
-    reaper_of,
     has_no_traces,
     is_alive,
     kill,
     poll,
 )
+from process_info import reaper_of
 
 UP = 'echo $$ >"$MARKS/new$RANK"; mv "$MARKS/new$RANK" "$MARKS/up$RANK"\n'
 FOR_EVER = UP + 'while :; do sleep 0.1; done'

@@ -45,13 +45,6 @@ def start(cluster, net, count, nnodes, *options, prepare=None, **how):  # noqa: 
     return [job.agent(node, f'--link-check={MIB}', *options) for node in range(count)]
 
 
-def end(cluster):  # noqa: F811
-    cluster.exit_workers(0)
-    for agent in cluster.agents:
-        agent.ends(0, 60)
-    cluster.assert_clean()
-
-
 @pytest.mark.parametrize('options', [[], ['secret']], ids=['plain', 'tls'])
 def test_good_links_let_the_round_form(cluster, net, options):  # noqa: F811
     if options:
@@ -59,7 +52,7 @@ def test_good_links_let_the_round_form(cluster, net, options):  # noqa: F811
     agents = start(cluster, net, 3, 3, *options)
     cluster.world(0, 1, 2)
     assert not any('link' in agent.err() for agent in agents)
-    end(cluster)
+    cluster.finish(seconds=60)
 
 
 def test_node_with_a_bad_link_takes_part_in_no_round(cluster, net):  # noqa: F811
@@ -67,7 +60,7 @@ def test_node_with_a_bad_link_takes_part_in_no_round(cluster, net):  # noqa: F81
                    prepare=lambda hosts, port: break_link(hosts, 3, port))
     cluster.world(0, 1, 2, seconds=90)
     agents[3].prints('the network link of n3 has failed its check, so it takes part in no round: n')
-    end(cluster)
+    cluster.finish(seconds=60)
 
 
 @long
@@ -82,14 +75,14 @@ def test_job_that_needs_the_node_continues_when_its_link_is_mended(cluster, net)
     agents[0].prints('2 of at least 3 nodes joined', 60)
     in_host(found[0], 2, 'ip', 'rule', 'del', 'priority', '200')
     cluster.world(0, 1, 2, seconds=150)
-    end(cluster)
+    cluster.finish(seconds=60)
 
 
 def test_two_nodes_without_a_link_form_their_round_with_a_warning(cluster, net):  # noqa: F811
     agents = start(cluster, net, 2, 2, prepare=lambda hosts, port: break_link(hosts, 1, port))
     cluster.world(0, 1, seconds=60)
     agents[0].prints('it is not known which node is at fault')
-    end(cluster)
+    cluster.finish(seconds=60)
 
 
 def test_slow_link_is_reported_and_takes_part(cluster, net):  # noqa: F811
@@ -100,7 +93,7 @@ def test_slow_link_is_reported_and_takes_part(cluster, net):  # noqa: F811
     agents = start(cluster, net, 6, 6, prepare=prepare)
     cluster.world(0, 1, 2, 3, 4, 5, seconds=60)
     agents[0].prints('the network link of n5 is slow: ')
-    end(cluster)
+    cluster.finish(seconds=60)
 
 
 def test_lossy_link_is_reported(cluster, net):  # noqa: F811
@@ -113,4 +106,4 @@ def test_lossy_link_is_reported(cluster, net):  # noqa: F811
     agents = start(cluster, net, 6, '5:6', prepare=prepare)
     agents[0].prints('the network link of n5 is slow: ', 60)
     cluster.world(0, 1, 2, 3, 4, 5, seconds=60)
-    end(cluster)
+    cluster.finish(seconds=60)

@@ -5,8 +5,9 @@ import re
 import time
 
 import pytest
+from cpprunctl import TAKES, ctl, output_of
 from launches import poll
-from test_cpprunctl import TAKES, built, ctl, good, own_run_id  # noqa: F401
+from test_cpprunctl import own_run_id
 
 # Lines of which the first two are old; attempt 0 fails on a command.
 TIMED = """
@@ -53,7 +54,7 @@ def grow_old(jobs, began, wrote):
 
 def test_worker_that_started_later_is_shown_whole(job):
     run_id = job(TIMED)
-    shown = good('logs', '--since', '1m', run_id)
+    shown = output_of('logs', '--since', '1m', run_id)
     assert shown.startswith('[0]: ') and shown.count('\n') == 5, shown
     assert 'two hours ago' in shown, 'the worker itself is younger than that'
 
@@ -61,10 +62,10 @@ def test_worker_that_started_later_is_shown_whole(job):
 def test_lines_with_times_are_filtered(jobs, job):
     run_id = job(TIMED)
     grow_old(jobs, 86400, 1)
-    lines = good('logs', '--since', '30m', '--rank', 0, run_id).splitlines()
+    lines = output_of('logs', '--since', '30m', '--rank', 0, run_id).splitlines()
     assert [line.split('INFO ')[-1] for line in lines] == [
         '  more of it', 'a minute ago', '  no time', 'attempt 0']
-    assert 'two hours ago' in good('logs', '--since', '3h', run_id)
+    assert 'two hours ago' in output_of('logs', '--since', '3h', run_id)
 
 
 def test_older_files_are_left_out(jobs, job):
@@ -89,12 +90,12 @@ def test_earlier_rounds_come_first(jobs, job):
     (jobs.marks / 'fail').touch()
     for rank in range(2):
         jobs.mark(f'up-1-{rank}', TAKES)
-    lines = good('logs', '--since', '2m', run_id).splitlines()
+    lines = output_of('logs', '--since', '2m', run_id).splitlines()
     attempts = [line for line in lines if 'attempt' in line]
     assert attempts == ['[0]: attempt 0', '[1]: attempt 0', '[0]: attempt 1', '[1]: attempt 1']
-    only = good('logs', '--since', '2m', '--rank', 1, run_id)
+    only = output_of('logs', '--since', '2m', '--rank', 1, run_id)
     assert only.count('attempt 0\n') == only.count('attempt 1\n') == 1
-    assert 'attempt 0' not in good('logs', run_id), 'without a time: the round that runs'
+    assert 'attempt 0' not in output_of('logs', run_id), 'without a time: the round that runs'
 
 
 def test_invalid_time_is_rejected(job):

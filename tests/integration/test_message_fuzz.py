@@ -11,12 +11,13 @@ import socket
 import struct
 import threading
 import time
-import urllib.request
 
+from http_client import page
 from long_tests import RUN_LONG
 from message_grammar import Grammar
-from nodes import SLOWEST, Job, cluster, wait_for  # noqa: F401
+from nodes import SLOWEST, Job, cluster  # noqa: F401
 from nodes_wire import MAGIC, PROTOCOL, mac_of, node_id_of, pack, unpack
+from process_info import memory_kib
 from test_admin_commands import TOKEN
 
 SECONDS = 300 if RUN_LONG else 15
@@ -26,11 +27,6 @@ MEMORY_KIB = 64 * 1024
 STATUS_SECONDS = 1 * SLOWEST
 UNTOUCHED = ('phase', 'round', 'restarts_used', 'hang_restarts_used', 'admin_restarts',
              'max_restarts', 'wanted_nodes', 'resumed_from')
-
-
-def resident_kib(pid):
-    with open(f'/proc/{pid}/status') as status:
-        return next(int(line.split()[1]) for line in status if line.startswith('VmRSS'))
 
 
 class Peer:
@@ -192,8 +188,7 @@ class StatusReader(threading.Thread):
         self.is_over = threading.Event()
 
     def ask(self):
-        with urllib.request.urlopen(f'http://127.0.0.1:{self.port}/status', timeout=100) as answer:
-            return json.loads(answer.read())
+        return json.loads(page(self.port, '/status'))
 
     def run(self):
         try:
@@ -214,13 +209,13 @@ def test_message_sequences_leave_the_job_untouched(cluster):
     world = cluster.world(0, 1)
     reader = StatusReader(job.port)
     before = reader.ask()
-    memory = resident_kib(host.pid)
+    memory = memory_kib(host.pid)
     reader.start()
     fuzz = Fuzz(job)
     fuzz.run(SECONDS)
     reader.is_over.set()
     reader.join()
-    grown = resident_kib(host.pid) - memory
+    grown = memory_kib(host.pid) - memory
     numbers = (f'seed {SEED}: {fuzz.messages} messages, {fuzz.connections} connections, '
                f'/status at most {1000 * reader.slowest:.0f} ms of {reader.answers} answers, '
                f'{grown} KiB more memory')
@@ -235,6 +230,4 @@ def test_message_sequences_leave_the_job_untouched(cluster):
     after = reader.ask()['jobs'][job.run_id]
     for name in UNTOUCHED:
         assert after[name] == before['jobs'][job.run_id][name], (numbers, name, after)
-    cluster.exit_workers(0)
-    for agent in cluster.agents:
-        agent.ends(0, 90)
+    cluster.finish(seconds=90)

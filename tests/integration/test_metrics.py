@@ -7,6 +7,7 @@ import urllib.parse
 import urllib.request
 
 import pytest
+from http_client import page
 from nodes import ROOT, Job, cluster, free_port, wait_for  # noqa: F401
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as plain_families
@@ -15,11 +16,6 @@ PAGE = ROOT / 'docs/reference/metrics.md'
 PROMETHEUS = ROOT / 'packaging/prometheus'
 GRAFANA = ROOT / 'packaging/grafana/cpprun.json'
 NAME = re.compile(r'\bcpprun_\w+')
-
-
-def fetch(port, path='/metrics'):
-    with urllib.request.urlopen(f'http://127.0.0.1:{port}{path}', timeout=10) as answer:
-        return answer.read().decode()
 
 
 OPEN = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
@@ -76,13 +72,11 @@ def broken_job(cluster):  # noqa: F811
     cluster.world(0, 1, after=first)
     wait_for(lambda: {n['state'] for n in job.status().get('nodes', [])} == {'running'}, job.status)
     yield job
-    cluster.exit_workers(0)
-    for agent in cluster.agents:
-        agent.ends(0)
+    cluster.finish()
 
 
 def test_documentation_lists_the_served_metrics(broken_job):
-    text = fetch(broken_job.port)
+    text = page(broken_job.port, '/metrics')
     served, listed = families(text), page_rows()
     assert {n: (kind, meaning) for n, (kind, _, meaning) in listed.items()} == served
     for name, (_, labels, _) in listed.items():
@@ -101,7 +95,7 @@ def test_documentation_lists_the_served_metrics(broken_job):
 
 
 def test_promtool_accepts_the_metrics_and_they_match_status(broken_job):
-    text = fetch(broken_job.port)
+    text = page(broken_job.port, '/metrics')
     promtool('check', 'metrics', input=text)
     label = 'run_id="odd\\"na\\\\me"'
     status = broken_job.status()
@@ -124,7 +118,7 @@ def test_openmetrics_has_the_same_series_and_is_valid(broken_job):
     values = {(s.name, tuple(sorted(s.labels.items()))): s.value
               for family in found.values() for s in family.samples}
     names = {name for name, _ in values}
-    assert names == series_names(fetch(broken_job.port)), 'queries hold for both formats'
+    assert names == series_names(page(broken_job.port, '/metrics')), 'queries hold for both formats'
     odd = ('run_id', 'odd"na\\me')
     assert values['cpprun_job_restarts_total', (('after', 'failure'), odd)] == 1
     assert values['cpprun_job_recovery_seconds_bucket', (('le', '+Inf'), odd)] == 1
@@ -196,14 +190,14 @@ def test_prometheus_scrapes_the_metrics(broken_job, tmp_path):
         def ask(query):
             path = '/api/v1/query?' + urllib.parse.urlencode({'query': query})
             try:
-                return json.loads(fetch(port, path))['data']['result']
+                return json.loads(page(port, path))['data']['result']
             except OSError:
                 return []
         wait_for(lambda: ask('up{job="cpprun"} == 1'), log.read_text, 60)
         found = wait_for(lambda: ask('cpprun_job_nodes{state="running"} == 2'), log.read_text, 30)
         assert found[0]['metric']['run_id'] == broken_job.run_id
         assert ask('cpprun_job_failures_total{class="user_error"}')[0]['value'][1] == '1'
-        targets = json.loads(fetch(port, '/api/v1/targets'))['data']['activeTargets']
+        targets = json.loads(page(port, '/api/v1/targets'))['data']['activeTargets']
         assert [t['lastError'] for t in targets] == ['']
     finally:
         server.terminate()

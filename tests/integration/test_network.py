@@ -10,7 +10,8 @@ import time
 import urllib.request
 
 import pytest
-from conftest import BIN, free_port, has_no_traces, is_alive, poll, read_bytes
+from conftest import BIN, free_port, has_no_traces, is_alive, poll
+from process_info import memory_kib
 
 MAGIC = b'CPRN'
 STORE_HELLO = b'\x00\xce\xf7\x85\x3c'  # VALIDATE of torch 2.2 and later
@@ -278,9 +279,7 @@ def test_peer_that_stops_reading(target):
             for _ in range(20000):
                 peer.send(b'\x03' + text(b'k'))
         target.check()
-        memory = read_bytes(f'/proc/{target.running.pid}/status').decode()
-        resident = int(memory.split('VmRSS:')[1].split()[0])
-        assert resident < 200_000, f'{resident} KiB'
+        assert memory_kib(target.running.pid) < 200_000
 
 
 def test_torchrun_agent_does_no_harm(target):

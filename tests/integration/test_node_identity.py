@@ -3,24 +3,15 @@ the job."""
 
 import json
 import signal
-import subprocess
 import urllib.request
 
-import pytest
-
-from nodes import BIN, Job, cluster, wait_for  # noqa: F401
+from nodes import Job, cluster, wait_for  # noqa: F401
 from nodes_net import namespaces, net  # noqa: F401
 from nodes_wire import FakeAgent, node_id_of, mac_of
-from test_admin_commands import TOKEN, ctl, good, refused
+from test_admin_commands import TOKEN, output_of, refused
 
 RESTART, STOP, DRAIN, SCALE = range(4)
 BEYOND = 2**62  # beyond any connection number that an agent counts to
-
-
-@pytest.fixture(autouse=True)
-def built():
-    if not (BIN / 'cpprunctl').exists():
-        pytest.skip('cpprunctl is not built')
 
 
 def commands(node):
@@ -49,8 +40,7 @@ def end(cluster, job, world):
     """The job is unchanged, and succeeds."""
     assert [w.round for w in cluster.worlds(job.run_id)] == [world.round]
     assert all(worker.alive() for worker in world)
-    cluster.exit_workers(0)
-    [agent.ends(0) for agent in cluster.agents]
+    cluster.finish()
 
 
 # ---------------------------------------------------------------- admin commands
@@ -101,9 +91,9 @@ def test_local_admin_needs_no_token(cluster):
     job = Job(cluster, 1)
     agent = job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
     first = cluster.world(0)
-    assert 'are restarted' in good('restart', job.run_id)
+    assert 'are restarted' in output_of('restart', job.run_id)
     cluster.world(0, after=first)
-    good('stop', job.run_id)
+    output_of('stop', job.run_id)
     agent.ends(130)
 
 
@@ -115,7 +105,7 @@ def test_agent_without_the_token_reports_it(cluster, net):
     world = cluster.world(0, 1)
     refused('the agent of this node without it', 'stop', job.run_id, wrap=hosts.wrap(1))
     assert all(worker.alive() for worker in world)
-    good('stop', '--endpoint', f'{hosts.addr(0)}:{job.port}', wrap=hosts.wrap(1), token=TOKEN)
+    output_of('stop', '--endpoint', f'{hosts.addr(0)}:{job.port}', wrap=hosts.wrap(1), token=TOKEN)
     [agent.ends(130) for agent in cluster.agents]
 
 
@@ -124,7 +114,7 @@ def test_guessable_token_is_rejected(cluster):
     agent = job.host(0, CPPRUN_ADMIN_TOKEN='short')
     cluster.world(0)
     refused('could be guessed', 'stop', job.run_id)
-    good('stop', '--here', job.run_id)
+    output_of('stop', '--here', job.run_id)
     agent.ends(130)
 
 
@@ -147,8 +137,7 @@ def test_job_stays_protected_when_an_agent_without_the_token_leads_it(cluster):
     part(foreign)
     cluster.agents.remove(host)
     host.popen.wait(20)
-    cluster.exit_workers(0)
-    [agent.ends(0) for agent in cluster.agents]
+    cluster.finish()
 
 
 # ---------------------------------------------------------------- nodes

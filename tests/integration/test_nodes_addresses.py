@@ -17,12 +17,6 @@ def assert_reachable_master(world, hosts, card=0):
     assert address == ipaddress.ip_address(hosts.addr(zero, card))
 
 
-def ends_well(cluster):
-    cluster.exit_workers(0)
-    for agent in cluster.agents:
-        agent.ends(0)
-
-
 # ---------------------------------------------------------------- names
 
 
@@ -34,7 +28,7 @@ def test_name_with_several_addresses(cluster, net):
     job = Job(cluster, 3, host='rdzv', net=hosts)
     job.agents(2, 1, 0)
     assert_reachable_master(cluster.world(0, 1, 2), hosts)
-    ends_well(cluster)
+    cluster.finish()
 
 
 def test_hosts_own_name_may_mean_loopback(cluster, net):
@@ -45,7 +39,7 @@ def test_hosts_own_name_may_mean_loopback(cluster, net):
     job = Job(cluster, 2, host='node-a', net=hosts)
     job.agents(0, 1)
     assert_reachable_master(cluster.world(0, 1), hosts)
-    ends_well(cluster)
+    cluster.finish()
 
 
 def test_host_is_found_by_address_without_name_resolution(cluster, net):
@@ -56,7 +50,7 @@ def test_host_is_found_by_address_without_name_resolution(cluster, net):
     cluster.agents[0].prints("can't reach the coordinator")
     job.agent(2)
     assert_reachable_master(cluster.world(0, 1, 2), hosts)
-    ends_well(cluster)
+    cluster.finish()
 
 
 def test_no_dns(cluster, net):
@@ -70,7 +64,7 @@ def test_no_dns(cluster, net):
     world = cluster.world(0, 1)
     assert world.begun - agents[0].started < 8
     assert_reachable_master(world, hosts)
-    ends_well(cluster)
+    cluster.finish()
 
 
 # ---------------------------------------------------------------- addresses
@@ -83,7 +77,7 @@ def test_ipv6_only(cluster, net):
     world = cluster.world(0, 1)
     assert_reachable_master(world, hosts)
     assert world[0].env['CPPRUN_STORE'].startswith('[fd00:7::1]:')
-    ends_well(cluster)
+    cluster.finish()
 
 
 def test_card_towards_the_coordinator_counts(cluster, net):
@@ -91,7 +85,7 @@ def test_card_towards_the_coordinator_counts(cluster, net):
     job = Job(cluster, 2, host=hosts.addr(0, 1), net=hosts)
     job.agents(0, 1)
     assert_reachable_master(cluster.world(0, 1), hosts, card=1)
-    ends_well(cluster)
+    cluster.finish()
 
 
 def test_local_addr_overrides_detection(cluster, net):
@@ -100,7 +94,7 @@ def test_local_addr_overrides_detection(cluster, net):
     for node in (0, 1):
         job.agent(node, f'--local-addr={hosts.addr(node, 1)}')
     assert_reachable_master(cluster.world(0, 1), hosts, card=1)
-    ends_well(cluster)
+    cluster.finish()
 
 
 def test_is_host_true_hosts_behind_a_foreign_address(cluster, net):
@@ -114,7 +108,7 @@ def test_is_host_true_hosts_behind_a_foreign_address(cluster, net):
     world = cluster.world(0, 1)
     assert not ipaddress.ip_address(world.master[0]).is_loopback
     assert_reachable_master(world, hosts)
-    ends_well(cluster)
+    cluster.finish()
 
 
 def test_is_host_false_never_hosts(cluster):
@@ -205,7 +199,7 @@ def test_static_restarts_at_the_given_port(cluster, net):
         assert world.ranks == {0: 0, 1: 1}
         assert {w.env['TORCHELASTIC_USE_AGENT_STORE'] for w in world} == {'True'}
     assert second.restarts == [1]
-    ends_well(cluster)
+    cluster.finish()
 
 
 def test_static_replaces_a_dead_node(cluster):
@@ -219,7 +213,7 @@ def test_static_replaces_a_dead_node(cluster):
     job.agent(1)
     second = cluster.world(0, 1, after=first)
     assert second.ranks == first.ranks
-    ends_well(cluster)
+    cluster.finish()
 
 
 def test_duplicate_static_node_rank_is_rejected(cluster):

@@ -32,8 +32,7 @@ def test_workers_survive_a_server_restart(cluster):
         wait_for(lambda: job.status().get('phase') == 'running', job.status)
     assert job.status()['round'] == world.round
     assert all(w.alive() for w in world), 'the same workers continue'
-    cluster.exit_workers(0)
-    [agent.ends(0) for agent in cluster.agents]
+    cluster.finish()
     assert len(cluster.worlds()) == 1
 
 
@@ -65,8 +64,7 @@ def test_failure_without_a_server_is_reported_and_charged(cluster):
     job.serve()
     second = cluster.world(0, 1, after=first, seconds=30)
     assert second.restarts == [1]
-    cluster.exit_workers(0)
-    [agent.ends(0) for agent in cluster.agents]
+    cluster.finish()
 
 
 def test_agent_that_died_meanwhile_delays_for_one_lease(cluster):

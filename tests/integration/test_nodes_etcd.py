@@ -12,6 +12,7 @@ import pytest
 from nodes import cluster, wait_for  # noqa: F401
 from nodes_etcd import EtcdJob, make_certificates, make_etcd  # noqa: F401
 from nodes_net import namespaces, net  # noqa: F401
+from process_info import reaper_of
 
 LEASE = 3.0  # whole seconds, as in etcd
 
@@ -28,26 +29,6 @@ def others(cluster, agent):  # noqa: F811
     return [a for a in cluster.agents if a is not agent and a.running()]
 
 
-def all_end(cluster, *agents):  # noqa: F811
-    cluster.exit_workers(0)
-    for agent in agents or cluster.agents:
-        agent.ends(0)
-
-
-def reaper_of(agent):
-    def look():
-        for pid in filter(str.isdigit, os.listdir('/proc')):
-            try:
-                with open(f'/proc/{pid}/stat', 'rb') as stat:
-                    name, _, rest = stat.read().partition(b'(')[2].rpartition(b')')
-            except OSError:
-                continue
-            if name == b'cpprun-guard' and int(rest.split()[1]) == agent.pid:
-                return int(pid)
-        return None
-    return wait_for(look, 'the reaper process')
-
-
 def replaced(cluster, leader, first):  # noqa: F811
     """The round of the other nodes."""
     return cluster.world(*(a.node for a in others(cluster, leader)), after=first)
@@ -56,7 +37,7 @@ def replaced(cluster, leader, first):  # noqa: F811
 def test_nodes_meet_without_a_host_and_leave_no_leader_key(cluster, make_etcd):
     job, _, leader = three(cluster, make_etcd().wait())
     assert job.leader()[0] == '127.0.0.1'
-    all_end(cluster)
+    cluster.finish()
     assert job.leader() is None
     assert 'cpprun:' not in leader.err(), 'a good run prints nothing of its own'
 
@@ -72,7 +53,7 @@ def test_others_continue_when_the_leading_agent_is_killed(cluster, make_etcd):
     cluster.exit_workers(3, third[0])
     fourth = cluster.world(*(a.node for a in left), after=third)
     assert fourth.restarts == [2]
-    all_end(cluster, *left)
+    cluster.finish(*left)
 
 
 def test_job_outlives_all_its_leaders_but_one(cluster, make_etcd):
@@ -82,7 +63,7 @@ def test_job_outlives_all_its_leaders_but_one(cluster, make_etcd):
         left = others(cluster, leader)
         world = cluster.world(*(a.node for a in left), after=world)
         leader = job.leading_agent()
-    all_end(cluster, leader)
+    cluster.finish(leader)
 
 
 def test_frozen_leading_agent_loses_its_workers_and_returns(cluster, make_etcd):
@@ -93,19 +74,19 @@ def test_frozen_leading_agent_loses_its_workers_and_returns(cluster, make_etcd):
     leader.send(signal.SIGCONT)
     cluster.world(0, 1, 2, after=second)
     leader.prints('leads the job no more')
-    all_end(cluster)
+    cluster.finish()
 
 
 def test_silent_leading_node_is_replaced(cluster, make_etcd):
     """As after a power cut: none of its processes runs, and no connection ends."""
     _, first, leader = three(cluster, make_etcd().wait())
-    reaper = reaper_of(leader)
+    reaper = reaper_of(leader.pid)
     for pid in (leader.pid, reaper):
         os.kill(pid, signal.SIGSTOP)
     for worker in first.of(leader.node):
         os.kill(worker.pid, signal.SIGKILL)
     replaced(cluster, leader, first)
-    all_end(cluster, *others(cluster, leader))
+    cluster.finish(*others(cluster, leader))
     leader.send(signal.SIGKILL)
     leader.popen.wait(50)
     os.kill(reaper, signal.SIGCONT)
@@ -122,7 +103,7 @@ def test_unplugged_host_is_replaced(cluster, make_etcd, net):
     third = cluster.world(0, 1, 2, after=second, seconds=30)
     assert third.restarts == [0]
     assert job.leader()[0] == hosts.addr(job.leading_agent().node)
-    all_end(cluster)
+    cluster.finish()
 
 
 def test_short_restart_of_etcd_has_no_effect(cluster, make_etcd):
@@ -139,7 +120,7 @@ def test_short_restart_of_etcd_has_no_effect(cluster, make_etcd):
     wait_for(lambda: etcd.time_to_live(lease) >= 11, 'a sign of life after the restart', 12)
     assert etcd.created(job.leader_key) == revision and job.leading_agent() is leader
     assert all(w.alive() for w in first)
-    all_end(cluster)
+    cluster.finish()
 
 
 def test_job_stops_without_etcd_and_continues_when_it_is_back(cluster, make_etcd):
@@ -151,7 +132,7 @@ def test_job_stops_without_etcd_and_continues_when_it_is_back(cluster, make_etcd
     etcd.start(0)
     second = cluster.world(0, 1, 2, after=first, seconds=30)
     assert second.restarts == [0]
-    all_end(cluster)
+    cluster.finish()
 
 
 @pytest.mark.parametrize('killed', [0, 1, 2])
@@ -165,7 +146,7 @@ def test_one_of_three_members_of_etcd_may_die(cluster, make_etcd, killed):
     lease = wait_for(lambda: etcd.lease(job.leader_key, alive), etcd.describe)
     wait_for(lambda: etcd.time_to_live(lease, alive) >= 5, 'a sign of life after the loss', 6)
     assert all(w.alive() for w in first)
-    all_end(cluster)
+    cluster.finish()
 
 
 def test_node_without_etcd_reports_the_reason(cluster, make_etcd):
@@ -204,7 +185,7 @@ def test_user_logs_in_again_when_etcd_has_forgotten(cluster, make_etcd):
     lease = etcd.lease(job.leader_key)
     wait_for(lambda: etcd.time_to_live(lease) >= 11, 'a sign of life by a new token', 12)
     assert all(w.alive() for w in first)
-    all_end(cluster)
+    cluster.finish()
     assert all(PASSWORD not in a.err() for a in cluster.agents)
 
 
@@ -243,7 +224,7 @@ def test_etcd_over_tls_with_client_certificates(cluster, tls_etcd):
                   cert=folder / 'me.pem', key=folder / 'me.key')
     job.agents(0, 1)
     cluster.world(0, 1)
-    all_end(cluster)
+    cluster.finish()
     assert not job.leader()
 
 

@@ -41,8 +41,7 @@ def test_mixed_nodes_share_ranks_and_one_master(cluster):
         by_role.setdefault(w.env['ROLE_NAME'], []).append(
             (int(w.env['ROLE_RANK']), int(w.env['ROLE_WORLD_SIZE'])))
     assert by_role == {'reader': [(i, 4) for i in range(4)], 'trainer': [(0, 2), (1, 2)]}
-    cluster.exit_workers(0)
-    [a.ends(0) for a in cluster.agents]
+    cluster.finish()
 
 
 def test_lone_node_of_a_range_starts_after_a_quiet_second(cluster):
@@ -60,16 +59,14 @@ def test_explicit_last_call_is_awaited_and_accepts_arrivals(cluster):
     second = job.agent(1)
     world = cluster.world(0, 1)
     assert len(cluster.worlds()) == 1 and world.begun - first.started > 2.9
-    cluster.exit_workers(0)
-    [a.ends(0) for a in (first, second)]
+    cluster.finish(first, second)
 
 
 def test_max_nodes_start_without_the_last_call(cluster):
     job = Job(cluster, '1:2', last_call_timeout=600)
     job.agents(0, 1)
     cluster.world(0, 1, seconds=15)
-    cluster.exit_workers(0)
-    [a.ends(0) for a in cluster.agents]
+    cluster.finish()
 
 
 def test_below_min_nothing_starts_and_the_join_timeout_ends_it(cluster):
@@ -140,8 +137,7 @@ def test_ranks_stay_and_the_restart_count_is_the_jobs(cluster):
     assert third.ranks == first.ranks and third.restarts == [2]
     assert not any(w.alive() for w in [*first, *second])
     assert len({w.master for w in (first, second, third)}) == 3, 'a fresh port each round'
-    cluster.exit_workers(0)
-    [a.ends(0) for a in cluster.agents]
+    cluster.finish()
 
 
 def test_budget_is_one_for_all_nodes(cluster):
@@ -165,8 +161,7 @@ def test_failures_of_several_nodes_in_one_round_cost_one_restart(cluster):
     cluster.exit_workers(1, f'round-{job.run_id}-{first.round}')
     second = cluster.world(0, 1, 2, after=first)
     assert second.restarts == [1]
-    cluster.exit_workers(0)
-    [a.ends(0) for a in cluster.agents]
+    cluster.finish()
 
 
 # ---------------------------------------------------------------- ending together
@@ -203,8 +198,7 @@ def test_done_work_is_repeated_after_a_failure(cluster):
     cluster.exit_workers(3, first.of(0)[0])
     second = cluster.world(0, 1, after=first)
     assert second.restarts == [1]
-    cluster.exit_workers(0)
-    [a.ends(0) for a in agents]
+    cluster.finish(*agents)
 
 
 def test_node_killed_after_its_success_costs_nothing(cluster):
@@ -244,8 +238,7 @@ def test_spare_waits_quietly_and_ends_with_the_job(cluster):
     job.wait_members(3)
     wait_for(lambda: time.monotonic() > spare.started + 2.5, 'the join timeout to pass')
     assert spare.running() and all(w.alive() for w in world)
-    cluster.exit_workers(0)
-    [a.ends(0) for a in cluster.agents]
+    cluster.finish()
     assert len(cluster.worlds()) == 1
 
 
@@ -282,8 +275,7 @@ def test_growth_is_first_immediate_then_bundled(cluster):
     assert four.begun - two.begun > 2.5
     assert [w.nodes for w in cluster.worlds()] == [[0], [0, 1], [0, 1, 2, 3]]
     assert four.ranks[0] == 0 and four.ranks[1] == 1 and four.restarts == [0]
-    cluster.exit_workers(0)
-    [a.ends(0) for a in cluster.agents]
+    cluster.finish()
 
 
 def test_later_rounds_have_no_last_call(cluster):

@@ -60,8 +60,7 @@ def test_without_a_run_id_a_job_grows(cluster):
     lone = cluster.world(0)
     job.agent(1)
     cluster.world(0, 1, after=lone)
-    cluster.exit_workers(0)
-    [a.ends(0) for a in cluster.agents]
+    cluster.finish()
 
 
 def test_without_a_run_id_a_new_node_waits_for_a_silent_one(cluster, net):
@@ -179,8 +178,7 @@ def test_standby_leads_although_the_name_vanishes_with_its_host(cluster, net):
         hosts.etc(i, 'hosts', LOCAL)
     cluster.agents[0].send(signal.SIGKILL)
     cluster.world(1, 2, after=first)
-    cluster.exit_workers(0)
-    [agent.ends(0) for agent in cluster.agents[1:]]
+    cluster.finish(*cluster.agents[1:])
 
 
 def test_name_that_becomes_resolvable_later(cluster, net):
@@ -214,8 +212,7 @@ def test_node_need_not_resolve_its_own_name(cluster, net):
         wrap = (*hosts.wrap(i), *named(f'train-{i}'))
         cluster.start(i, job.options(i), WORKER, wrap=wrap)
     cluster.world(0, 1, seconds=40)
-    cluster.exit_workers(0)
-    [a.ends(0) for a in cluster.agents]
+    cluster.finish()
 
 
 def test_hosting_node_need_not_resolve_its_own_name(cluster, net):
@@ -227,8 +224,7 @@ def test_hosting_node_need_not_resolve_its_own_name(cluster, net):
     for i in range(2):
         job.agent(i, conf={'is_host': 1 - i})
     cluster.world(0, 1, seconds=40)
-    cluster.exit_workers(0)
-    [a.ends(0) for a in cluster.agents]
+    cluster.finish()
 
 
 def has_asked(host):

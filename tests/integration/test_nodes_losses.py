@@ -106,8 +106,7 @@ def test_frozen_agents_workers_die_within_the_worker_lease_and_it_returns(cluste
     frozen.send(signal.SIGCONT)
     third = cluster.world(0, 1, after=second)
     assert third.restarts == [0] and third.ranks[0] == 0
-    cluster.exit_workers(0)
-    [a.ends(0) for a in cluster.agents]
+    cluster.finish()
 
 
 def test_frozen_agents_workers_that_ignore_sigterm_die_too(cluster):
@@ -124,8 +123,7 @@ def test_frozen_agents_workers_that_ignore_sigterm_die_too(cluster):
     frozen.send(signal.SIGCONT)
     third = cluster.world(0, 1, after=second)
     assert third.restarts == [1]
-    cluster.exit_workers(0)
-    [a.ends(0) for a in cluster.agents]
+    cluster.finish()
 
 
 def test_frozen_while_joining(cluster):
@@ -139,8 +137,7 @@ def test_frozen_while_joining(cluster):
     first = cluster.world(0, 2)
     frozen.send(signal.SIGCONT)
     cluster.world(0, 1, 2, after=first)
-    cluster.exit_workers(0)
-    [a.ends(0) for a in cluster.agents]
+    cluster.finish()
 
 
 def test_frozen_when_done_does_not_end_the_round(cluster):
@@ -172,8 +169,7 @@ def test_frozen_host_of_the_coordinator_wakes_and_continues(cluster):
     host.send(signal.SIGCONT)
     second = cluster.world(0, 1, after=first)
     assert second.restarts == [0]
-    cluster.exit_workers(0)
-    [a.ends(0) for a in cluster.agents]
+    cluster.finish()
 
 
 def test_short_freeze_keeps_the_round(cluster):
@@ -186,8 +182,7 @@ def test_short_freeze_keeps_the_round(cluster):
         wait_for(lambda: agent.running() and _is_stopped(agent), 'the freeze')
         agent.send(signal.SIGCONT)
     assert all(w.alive() for w in world)
-    cluster.exit_workers(0)
-    [a.ends(0) for a in cluster.agents]
+    cluster.finish()
     assert len(cluster.worlds()) == 1
 
 
@@ -210,8 +205,7 @@ def test_unplugged_node_is_left_behind_and_returns(cluster, net):
     hosts.cable(2, True)
     third = cluster.world(0, 1, 2, after=second)
     assert third.restarts == [0] and third.ranks[2] == 2
-    cluster.exit_workers(0)
-    [a.ends(0) for a in cluster.agents]
+    cluster.finish()
 
 
 def test_short_cable_loss_keeps_the_round(cluster, net):
@@ -223,8 +217,7 @@ def test_short_cable_loss_keeps_the_round(cluster, net):
     hosts.cable(1, False)
     assert all(w.alive() for w in world)
     hosts.cable(1, True)
-    cluster.exit_workers(0)
-    [a.ends(0) for a in cluster.agents]
+    cluster.finish()
     assert len(cluster.worlds()) == 1
 
 
@@ -251,8 +244,7 @@ def test_unplugged_while_joining(cluster, net):
     hosts.cable(1, True)
     job.agent(2)
     cluster.world(0, 1, 2)
-    cluster.exit_workers(0)
-    [a.ends(0) for a in cluster.agents]
+    cluster.finish()
 
 
 def test_unplugged_while_stopping(cluster, net):
@@ -271,8 +263,7 @@ def test_unplugged_while_stopping(cluster, net):
     hosts.cable(1, True)
     third = cluster.world(0, 1, after=second)
     assert third.restarts == [1]
-    cluster.exit_workers(0)
-    [a.ends(0) for a in cluster.agents]
+    cluster.finish()
 
 
 @pytest.mark.parametrize('returns', [True, False])

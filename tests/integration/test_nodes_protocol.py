@@ -27,8 +27,7 @@ def waiting(cluster):
     yield job
     job.agent(1)
     cluster.world(0, 1)
-    cluster.exit_workers(0)
-    [a.ends(0) for a in cluster.agents]
+    cluster.finish()
 
 
 # ---------------------------------------------------------------- refused by the coordinator
@@ -322,8 +321,7 @@ def test_status_shows_the_history_of_a_job(cluster):
     head = nodes[second.ranks[0]]
     assert (head['role'], head['nproc'], head['address']) == ('head', 1, '127.0.0.1')
     assert nodes[second.ranks[1]]['nproc'] == 2 and head['name'] == socket.gethostname()
-    cluster.exit_workers(0)
-    [a.ends(0) for a in cluster.agents]
+    cluster.finish()
 
 
 # ---------------------------------------------------------------- descriptors

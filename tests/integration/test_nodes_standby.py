@@ -5,10 +5,10 @@ docs/protocol.md explains why two rounds never run at once; workers record wheth
 
 import json
 import signal
-import subprocess
 import time
 
-from nodes import BIN, Job, cluster, wait_for  # noqa: F401
+from cpprunctl import output_of
+from nodes import Job, cluster, wait_for  # noqa: F401
 
 AT_ONCE = 3  # the target is 1 s; a busy machine takes longer
 
@@ -31,8 +31,7 @@ def test_others_reform_immediately_when_the_host_is_killed(cluster):
     cluster.exit_workers(3, second[0])
     third = cluster.world(1, 2, after=second)
     assert third.restarts == [1], 'the standby counts as its predecessor did'
-    cluster.exit_workers(0)
-    [agent.ends(0) for agent in cluster.agents[1:]]
+    cluster.finish(*cluster.agents[1:])
 
 
 def test_unused_spare_takes_the_place_of_the_host(cluster):
@@ -44,8 +43,7 @@ def test_unused_spare_takes_the_place_of_the_host(cluster):
     wait_for(lambda: 'this node is a spare' in spare.err(), 'the spare prints that it is one')
     cluster.agents[0].send(signal.SIGKILL)
     cluster.world(1, 2, after=first)
-    cluster.exit_workers(0)
-    [agent.ends(0) for agent in cluster.agents[1:]]
+    cluster.finish(*cluster.agents[1:])
 
 
 def test_standby_of_a_standby_leads_too(cluster):
@@ -75,21 +73,17 @@ def test_restarted_host_finds_the_new_coordinator(cluster):
     second = cluster.world(1, 2, after=first)
     job.agent(0)
     cluster.world(0, 1, 2, after=second)
-    cluster.exit_workers(0)
-    [agent.ends(0) for agent in cluster.agents[1:]]
+    cluster.finish(*cluster.agents[1:])
 
 
 def test_cpprunctl_finds_the_new_coordinator(cluster):
     job, first = three(cluster, '1:3')
     cluster.agents[0].send(signal.SIGKILL)
     second = cluster.world(1, 2, after=first)
-    shown = subprocess.run([BIN / 'cpprunctl', 'status', '--json', job.run_id], text=True,
-                           capture_output=True, check=True, timeout=20)
-    seen = json.loads(shown.stdout)
+    seen = json.loads(output_of('status', '--json', job.run_id))
     standby = next(w.node for w in second if w.rank == 0)
     assert {a['pid']: a['is_host'] for a in seen['agents']} == {
         cluster.agents[standby].pid: True, cluster.agents[3 - standby].pid: False}
     nodes = seen['status']['jobs'][job.run_id]['nodes']
     assert sorted((n['is_host'], n['is_standby']) for n in nodes) == [(False, True), (True, False)]
-    cluster.exit_workers(0)
-    [agent.ends(0) for agent in cluster.agents[1:]]
+    cluster.finish(*cluster.agents[1:])

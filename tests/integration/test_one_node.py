@@ -1,9 +1,10 @@
 """A job that cannot exceed one node: its agent needs no TCP, and no other machine reaches it."""
 
-import urllib.request
 
 import pytest
-from conftest import ESTABLISHED, LISTENING, free_port, poll, read_bytes, tcp_sockets
+from conftest import free_port, poll, read_bytes
+from http_client import page
+from process_info import ESTABLISHED, LISTENING, tcp_sockets
 
 WAIT = 'echo "up $RANK"; while [ ! -e "$MARKS/go" ]; do sleep 0.02; done; echo end'
 
@@ -27,7 +28,7 @@ def endpoints():
 
 
 @pytest.mark.parametrize('name', endpoints())
-def test_talks_to_its_coordinator_without_tcp(jobs, name):
+def test_connects_to_its_coordinator_without_tcp(jobs, name):
     options, port = endpoints()[name]
     running = jobs.cpprun(*options, '--nproc-per-node=2', jobs.sh(WAIT))
     running.wait_for_all(r'^up \d', 2)
@@ -50,8 +51,7 @@ def test_listens_at_the_endpoint(jobs):
     running.wait_for(r'^up 0')
     assert tcp_sockets(running.pid, ESTABLISHED) == []
     assert ('0200007F', port) in tcp_sockets(running.pid, LISTENING)
-    with urllib.request.urlopen(f'http://127.0.0.2:{port}/status', timeout=50) as answer:
-        assert answer.status == 200
+    assert page(port, '/status', host='127.0.0.2')
     (jobs.marks / 'go').touch()
     assert running.done() == 0, running.output
 

@@ -15,8 +15,9 @@ import sys
 import zipfile
 
 import pytest
-from conftest import BIN, children_of, is_alive, kill, poll, read_bytes
+from conftest import BIN, is_alive, kill, poll, read_bytes
 from long_tests import RUN_LONG
+from process_info import children_of
 from terminal import Terminal
 from torch_python import PYTHON
 

@@ -114,9 +114,8 @@ def test_records_have_torchruns_format(jobs, code):
     torchrun = ROOT / '.venv/bin/torchrun'
     if not torchrun.exists():
         pytest.skip('no torch in .venv')
-    script = jobs.folder / 'train.py'
-    script.write_text(f'import os, sys\nif os.environ["RANK"] == "0": {code}\n'
-                      'import time; time.sleep(9 if "3" in sys.argv else 0)\n')
+    script = jobs.write('train.py', f'import os, sys\nif os.environ["RANK"] == "0": {code}\n'
+                        'import time; time.sleep(9 if "3" in sys.argv else 0)\n')
     args = [*FLAGS, str(script), code[9]]
     job = jobs.cpprun(*args)
     theirs = subprocess.run([torchrun, *args], capture_output=True, text=True, timeout=500,

@@ -23,8 +23,7 @@ def train(optimizer, batches=1):
 
 
 def run(jobs, code, *flags, env=None, python=PYTHON):
-    script = jobs.folder / 'train.py'
-    script.write_text(code)
+    script = jobs.write('train.py', code)
     variables = {'PYTHON_EXEC': str(python), 'LOGLEVEL': 'INFO', 'OMP_NUM_THREADS': '1'}
     flags = ('--standalone', '--progress=auto', *flags)
     return jobs.cpprun(*flags, script, env={**variables, **(env or {})})

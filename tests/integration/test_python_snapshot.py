@@ -13,7 +13,8 @@ import subprocess
 import time
 
 import pytest
-from conftest import BIN, has_own_mounts, kill, poll
+from conftest import has_own_mounts, kill, poll
+from cpprunctl import ctl
 from launches import ROOT, has_no_traces
 from long_tests import RUN_LONG, long
 from torch_python import PYTHON, training_env
@@ -55,11 +56,6 @@ def undisturbed(jobs, n):
     return _undisturbed[n]
 
 
-def cpprunctl(*args):
-    command = [str(arg) for arg in (BIN / 'cpprunctl', 'snapshot', *args)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 def from_lines(job):
     """(step, source) of each start of each rank."""
     return [(int(step), where) for step, where in job.wait_for_all(r'\] from (\d+) (\w+)', 1)]
@@ -72,9 +68,9 @@ def test_alone_it_resumes_exactly_and_others_read_the_files(jobs):
     assert (result(job), from_lines(job)) == (whole, [(15, 'disk')])
     folder = jobs.folder / 'runs'
     assert sorted(path.name for path in folder.iterdir()) == ['step-20', 'step-25', 'step-30']
-    verified = cpprunctl('verify', folder)
+    verified = ctl('snapshot', 'verify', folder)
     assert verified.returncode == 0 and 'step-30' in verified.stdout, verified
-    listed = cpprunctl('ls', folder / 'step-30' / 'model.pt').stdout
+    listed = ctl('snapshot', 'ls', folder / 'step-30' / 'model.pt').stdout
     assert ['second.weight', 'float32', '[120,', '300]'] in map(str.split, listed.splitlines())
     look = """
 import sys, torch
@@ -188,7 +184,7 @@ def test_random_kills_do_not_change_the_result(jobs, n):
         kills.run(4)
         count += kills.count
         assert result(job, n) == expected, job.output
-        assert cpprunctl('verify', jobs.folder / runs).returncode == 0
+        assert ctl('snapshot', 'verify', jobs.folder / runs).returncode == 0
     print(f'{count} kills, {n} ranks of DistributedDataParallel')
     assert count >= KILLS
 
@@ -259,13 +255,13 @@ def test_what_is_marked_as_bad_is_not_resumed_from_memory_either(jobs):
     job = train(jobs, 2, 'every=10', 'sleep=0.2', 'flags=waits', 'steps=35', flags=flags)
     folder = jobs.folder / 'runs'
     poll(lambda: (folder / 'step-20').exists(), 60, lambda: job.output)
-    marked = cpprunctl('mark-bad', folder / 'step-20')
+    marked = ctl('snapshot', 'mark-bad', folder / 'step-20')
     assert marked.returncode == 0 and 'set aside as' in marked.stdout, marked
     kill(job.worker(1))
     result(job, 2)
     # The other slot of the memory may still have step 10.
     assert [step for step, _ in from_lines(job)[2:]] == [10, 10]
-    assert cpprunctl('mark-bad', jobs.folder).returncode == 1
+    assert ctl('snapshot', 'mark-bad', jobs.folder).returncode == 1
 
 
 @pytest.mark.skipif(not has_own_mounts(), reason='mounting a small disk needs root')
@@ -281,7 +277,7 @@ def test_a_full_disk_keeps_the_snapshots_of_before(jobs):
     assert job.output.count('was not written: ') == job.output.count(hint) == 1
     assert len(list((jobs.folder / 'kept').glob('step-*'))) == 2
     assert not list((jobs.folder / 'kept').glob('.*'))
-    assert cpprunctl('verify', jobs.folder / 'kept').returncode == 0
+    assert ctl('snapshot', 'verify', jobs.folder / 'kept').returncode == 0
 
 
 def test_two_programs_in_one_folder_leave_whole_snapshots(jobs):
@@ -290,7 +286,7 @@ def test_two_programs_in_one_folder_leave_whole_snapshots(jobs):
     for job in both:
         assert result(job) == undisturbed(jobs, 1)
     folder = jobs.folder / 'runs'
-    assert cpprunctl('verify', folder).returncode == 0
+    assert ctl('snapshot', 'verify', folder).returncode == 0
     assert not list(folder.glob('.*'))
     last = alone(jobs, 'folder=runs', 'steps=31')
     assert last.done() == 0, last.output

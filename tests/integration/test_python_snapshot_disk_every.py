@@ -1,6 +1,7 @@
 """cpprun_worker.Snapshot: saves in memory only, between those that are written to disk."""
 
 import pytest
+from cpprunctl import ctl
 from launches import ROOT
 from mounted_files import mount as mount  # a fixture
 from snapshot_folders import steps_in
@@ -9,7 +10,6 @@ from test_python_snapshot import (
     PYTHON,
     RandomKills,
     alone,
-    cpprunctl,
     from_lines,
     result,
     train,
@@ -29,7 +29,7 @@ def test_a_killed_worker_resumes_from_a_save_that_is_not_on_disk(jobs, n):
     assert 'left out' not in job.output
     # The first save of each process is on disk, then each that comes ten steps later.
     assert steps_in(jobs.folder / 'runs') == [2, 12, 20, 30]
-    assert cpprunctl('verify', jobs.folder / 'runs').returncode == 0
+    assert ctl('snapshot', 'verify', jobs.folder / 'runs').returncode == 0
 
 
 def test_a_time_between_saves_on_disk(jobs):
@@ -81,7 +81,7 @@ def test_saves_in_memory_leave_alone_what_a_slow_disk_writes(jobs, mount):
     assert 'is in memory only: the last one is still being written' in job.output
     (shown.parent / 'behind.slow').unlink()
     assert steps_in(shown / 'runs')[0] == 1 and len(steps_in(shown / 'runs')) <= 3
-    assert cpprunctl('verify', shown / 'runs').returncode == 0
+    assert ctl('snapshot', 'verify', shown / 'runs').returncode == 0
 
 
 def test_random_kills_do_not_change_the_result(jobs):
@@ -92,7 +92,7 @@ def test_random_kills_do_not_change_the_result(jobs):
     kills.run(4 * KILLS)
     assert result(job, 2) == expected, job.output
     assert kills.count >= 1
-    assert cpprunctl('verify', jobs.folder / 'runs').returncode == 0
+    assert ctl('snapshot', 'verify', jobs.folder / 'runs').returncode == 0
 
 
 def test_a_save_after_resuming_an_earlier_step_is_on_disk(jobs):

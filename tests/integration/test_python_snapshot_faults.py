@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 from conftest import has_own_mounts, is_alive, kill, poll
+from cpprunctl import ctl
 from launches import has_no_traces
 from mounted_files import mount as mount  # a fixture
 from snapshot_folders import newest_step
@@ -14,7 +15,6 @@ from test_python_snapshot import (
     PYTHON,
     WORKER,
     alone,
-    cpprunctl,
     from_lines,
     result,
     train,
@@ -62,7 +62,7 @@ def test_a_file_system_that_becomes_read_only_keeps_the_snapshots_of_before(jobs
     assert result(job) == undisturbed(jobs, 1)
     assert job.output.count('was not written: ') == job.output.count('Read-only file system') == 1
     assert has_no_traces(job.output.replace('mount: ', ''))
-    assert cpprunctl('verify', jobs.folder / 'kept').returncode == 0
+    assert ctl('snapshot', 'verify', jobs.folder / 'kept').returncode == 0
     assert 'saved False' in job.output
 
 
@@ -74,7 +74,7 @@ def test_a_slow_file_system_does_not_hold_the_training(jobs, mount):
     assert result(job) == undisturbed(jobs, 1)
     assert 'is left out: the last one is still being written' in job.output
     (shown.parent / 'behind.slow').unlink()
-    assert cpprunctl('verify', shown / 'runs').returncode == 0
+    assert ctl('snapshot', 'verify', shown / 'runs').returncode == 0
     last = alone(jobs, f'folder={shown}/runs', 'steps=31', 'every=50')
     assert last.done() == 0, last.output
     ((step, where),) = from_lines(last)
@@ -93,7 +93,7 @@ def test_a_file_system_that_never_answers_holds_neither_training_nor_its_end(job
     assert 'has not answered for 3 s, so the program does not wait for this snapshot' in job.output
     assert 'saved False' in job.output
     server.send_signal(signal.SIGCONT)
-    assert cpprunctl('verify', shown / 'runs').returncode == 0
+    assert ctl('snapshot', 'verify', shown / 'runs').returncode == 0
 
 
 @pytest.mark.parametrize('call', ['create', 'flush'])

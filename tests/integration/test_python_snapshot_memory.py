@@ -5,7 +5,7 @@ change with later saves; its checksums, and how files are written from it.
 import pytest
 from launches import ROOT
 from test_python_snapshot import pytestmark as pytestmark  # skips without torch
-from torch_python import training_env
+from torch_python import start_script
 
 START = f"""
 import os, signal, sys
@@ -21,11 +21,8 @@ def killed():
 
 def run(jobs, code, n=1, restarts=1):
     """The output of ranks that are killed so often."""
-    path = jobs.folder / 'script.py'
-    path.write_text(START + code + "\nprint('done', flush=True)\nos._exit(0)\n")
-    limit = f'--max-restarts={restarts}'
-    flags = ('--standalone', f'--nproc-per-node={n}', limit, '--snapshot-dir=runs')
-    job = jobs.cpprun(*flags, path, env=training_env())
+    whole = START + code + "\nprint('done', flush=True)\nos._exit(0)\n"
+    job = start_script(jobs, whole, f'--max-restarts={restarts}', '--snapshot-dir=runs', n=n)
     assert job.done() == 0, job.output
     assert job.out.count('done') == n
     return job.output

@@ -1,6 +1,7 @@
 """cpprun_worker.Snapshot of a training with FSDP2: exact, in the format of DCP."""
 
 import pytest
+from cpprunctl import ctl
 from launches import ROOT
 from long_tests import RUN_LONG, long
 from test_python_snapshot import (
@@ -8,7 +9,6 @@ from test_python_snapshot import (
     PYTHON,
     WORLDS,
     RandomKills,
-    cpprunctl,
     from_lines,
     is_forked,
 )
@@ -59,14 +59,14 @@ def test_random_kills_do_not_change_the_result(jobs, n):
         assert job.done() == 0, job.output
         count += kills.count
         assert result(job) == whole, job.output
-        assert cpprunctl('verify', jobs.folder / folder).returncode == 0
+        assert ctl('snapshot', 'verify', jobs.folder / folder).returncode == 0
     print(f'{count} kills, {n} ranks of FSDP2')
     assert count >= KILLS
 
 
 def test_another_world_size_and_dcp_read_it(jobs):
     train(jobs, 2, 15, 'runs', 'together')
-    assert cpprunctl('verify', jobs.folder / 'runs').returncode == 0
+    assert ctl('snapshot', 'verify', jobs.folder / 'runs').returncode == 0
     whole = float(train(jobs, 2, 30, 'whole', 'together').find(r'sum (\S+)')[1])
     job = train(jobs, 3, 30, 'runs', 'together')
     assert from_lines(job) == [(15, 'disk')] * 3
@@ -106,7 +106,7 @@ for name, tensor in exported.items():
 """
     code, output = jobs.run(PYTHON, '-c', look)
     assert code == 0, output
-    refused = cpprunctl('convert', jobs.folder / 'runs/step-5', jobs.folder / 'all.pt')
+    refused = ctl('snapshot', 'convert', jobs.folder / 'runs/step-5', jobs.folder / 'all.pt')
     assert refused.returncode == 1
     assert 'is sharded; ' in refused.stderr and 'cpprun_worker.to_safetensors' in refused.stderr
     (part,) = (jobs.folder / 'runs' / 'step-5').glob('__1_0.distcp')

@@ -10,7 +10,7 @@ from test_python_snapshot import PYTHON, WORKER, from_lines, result, train, undi
 from test_python_snapshot import pytestmark as pytestmark  # skips without torch
 from test_python_snapshot_sharded import result as sharded_result
 from test_python_snapshot_sharded import start as start_sharded
-from torch_python import training_env
+from torch_python import start_script
 
 RESUMABLE, TERMINATED = 75, 128 + signal.SIGTERM
 STARTS_S = 120
@@ -89,11 +89,8 @@ def forever():
 """
 
 
-def script(jobs, code, *flags):
-    path = jobs.folder / 'script.py'
-    path.write_text(SCRIPT + code)
-    command = ('--standalone', '--nproc-per-node=2', *flags, path)
-    return jobs.cpprun(*command, env=training_env())
+def start(jobs, code, *flags):
+    return start_script(jobs, SCRIPT + code, *flags, n=2)
 
 
 def test_the_scripts_own_handlers_run_at_the_end(jobs):
@@ -105,7 +102,7 @@ finally:
     print('finally', flush=True)
     dist.destroy_process_group()
 """
-    job = script(jobs, code, *FLAGS)
+    job = start(jobs, code, *FLAGS)
     stop(jobs, job)
     assert (job.out.count('finally'), job.out.count('at exit\n')) == (2, 2)
     assert job.out.count('at exit of the head') == 2
@@ -124,7 +121,7 @@ while True:
         print('own end', state.save(step), flush=True)
         os._exit(cpprun_worker.STOPPED_RESUMABLE)
 """
-    job = script(jobs, code, *FLAGS)
+    job = start(jobs, code, *FLAGS)
     stop(jobs, job)
     assert job.out.count('own end True') == 2
 
@@ -138,7 +135,7 @@ assert state.wait()
 print('evaluates', flush=True)
 time.sleep(3600)
 """
-    job = script(jobs, code)
+    job = start(jobs, code)
     job.wait_for_all('evaluates', 2, STARTS_S)
     job.send(signal.SIGTERM)
     assert job.done() == TERMINATED, job.output

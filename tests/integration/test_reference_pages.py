@@ -1,10 +1,10 @@
 """The pages of docs/reference have what the programs have: verbs, options, names, variables."""
 
 import re
-import subprocess
 
 import pytest
-from launches import BIN, ROOT, skip_unless_built
+from cpprunctl import output_of
+from launches import ROOT, skip_unless_built
 
 REFERENCE = ROOT / 'docs/reference'
 PAGE = (REFERENCE / 'cpprunctl.md').read_text()
@@ -26,10 +26,7 @@ COMMON = {'help', 'endpoint', 'secret-file', 'tls-cert', 'tls-key', 'tls-ca'}  #
 
 def help_of(*args):
     skip_unless_built()
-    done = subprocess.run(
-        [BIN / 'cpprunctl', *args, '--help'], capture_output=True, text=True, timeout=100
-    )
-    return done.stdout
+    return output_of(*args, '--help')
 
 
 def verbs(text):

@@ -5,11 +5,7 @@ import time
 
 import pytest
 from conftest import free_port, has_no_traces, kill, poll, read_bytes
-
-
-def resident(pid):
-    status = read_bytes(f'/proc/{pid}/status').decode()
-    return int(status.split('VmRSS:')[1].split()[0])
+from process_info import memory_kib
 
 
 def descriptors(pid):
@@ -53,7 +49,7 @@ def test_memory_and_descriptors_stay_flat(jobs, args):
         for rank in (0, 1):
             jobs.mark(f'at{restart}.{rank}', 60)
         sleepers = poll(lambda: sleeping(jobs, 2), what='both workers, and nothing else')
-        seen.append((descriptors(running.pid), resident(running.pid)))
+        seen.append((descriptors(running.pid), memory_kib(running.pid)))
         kill(sleepers[0])
     running.done(30)
     (fds, memory), (later_fds, later_memory) = seen

@@ -4,12 +4,11 @@ tests/labs has a real Slurm."""
 import random
 import socket
 import stat
-import subprocess
 import time
 
 import pytest
-from launches import SLOWEST
-from nodes import BIN, cluster, wait_for  # noqa: F401
+from cpprunctl import output_of
+from nodes import cluster, wait_for  # noqa: F401
 
 FIRST, SECOND = '127.0.0.1', '127.0.0.2'  # node names that need no lookup
 HALF = 1250  # jobs whose numbers differ by this have the same ports
@@ -68,9 +67,7 @@ def test_jobs_with_equal_ports_on_a_shared_node_do_not_meet(cluster, step):
     there = [other.start(0), late]
     second = other.world(0, 1)
     assert {w.world for w in first} == {w.world for w in second} == {2}
-    cluster.exit_workers(0)
-    for agent in here + there:
-        agent.ends(0)
+    cluster.finish(*here + there)
 
 
 @pytest.mark.parametrize('is_silent', [True, False], ids=['silent', 'hangs-up'])
@@ -80,9 +77,7 @@ def test_a_port_that_another_program_has_is_passed_over(cluster, step, is_silent
             taken.shutdown(socket.SHUT_RD)
         agents = [step.start(1), step.start(0)]
         step.world(0, 1)
-        cluster.exit_workers(0)
-        for agent in agents:
-            agent.ends(0)
+        cluster.finish(*agents)
 
 
 def test_without_a_free_port_the_error_names_the_way_out(cluster, step):
@@ -101,9 +96,7 @@ def test_an_elastic_job_waits_for_the_nodes_of_its_step(cluster, step):
     late = step.start(1, '--nnodes=1:4')
     world = step.world(0, 1)
     assert world.round == 1, world
-    cluster.exit_workers(0)
-    for agent in (here, late):
-        agent.ends(0)
+    cluster.finish(here, late)
 
 
 def is_free(port):
@@ -118,9 +111,7 @@ def test_a_drained_node_ends_with_0_if_the_others_finish(cluster, step):
     """srun gives the whole step the highest exit code of its nodes."""
     here, there = step.start(0, '--nnodes=1:2'), step.start(1, '--nnodes=1:2')
     step.world(0, 1)
-    done = subprocess.run([BIN / 'cpprunctl', 'drain', '1', '--job', step.run_id],
-                          env=cluster.env(), capture_output=True, text=True, timeout=20 * SLOWEST)
-    assert done.returncode == 0, done
+    output_of('drain', '1', '--job', step.run_id, env=cluster.env())
     cluster.world(0, job=step.run_id)
     cluster.exit_workers(0)
     here.ends(0)
@@ -140,9 +131,7 @@ def test_the_first_node_makes_a_secret_for_the_job(cluster, step):
     foreign = cluster.start(2, [f'--rdzv-endpoint={FIRST}:{step.ports()[0]}', '--nnodes=2',
                                 '--rdzv-backend=c10d', f'--rdzv-id={step.run_id}']).ends(1)
     assert 'accepts TLS alone' in foreign.err(), foreign.describe()
-    cluster.exit_workers(0)
-    for agent in agents:
-        agent.ends(0)
+    cluster.finish(*agents)
     assert not secret_files(cluster)
 
 
@@ -150,9 +139,7 @@ def test_without_a_shared_file_system_there_is_no_secret(cluster, step):
     agents = [step.start(0), step.start(1)]
     step.world(0, 1)
     assert not secret_files(cluster) and ', no secret' in agents[0].err(), agents[0].describe()
-    cluster.exit_workers(0)
-    for agent in agents:
-        agent.ends(0)
+    cluster.finish(*agents)
 
 
 def test_a_node_that_does_not_find_the_secret_prints_what_to_do(cluster, step):

@@ -100,9 +100,7 @@ def test_shared_folder_needs_no_fetch(cluster, folders):
     world = cluster.world(0, 1)
     assert resumed(world) == [f'{folders[0]}/step-7'] * 2
     assert {p.name: p.stat().st_ino for p in made.iterdir()} == before
-    cluster.exit_workers(0)
-    for agent in agents:
-        agent.ends(0)
+    cluster.finish(*agents)
 
 
 def test_node_without_the_snapshot_fetches_it(cluster, folders):
@@ -133,9 +131,7 @@ def test_new_node_fetches_from_the_others(cluster, folders):
     assert resumed(second) == [f'{folders[n]}/step-33' for n in second.nodes]
     assert contents(folders[2] / 'step-33') == BIG
     assert second.restarts == [0]
-    cluster.exit_workers(0)
-    for agent in agents:
-        agent.ends(0)
+    cluster.finish(*agents)
 
 
 def test_damaged_snapshot_is_skipped(cluster, folders):
@@ -152,9 +148,7 @@ def test_damaged_snapshot_is_skipped(cluster, folders):
     agents[1].prints('optim.pt has another checksum there')
     agents[0].prints('optim.pt has another checksum there')
     wait_until_no_drafts(folders[1])
-    cluster.exit_workers(0)
-    for agent in agents:
-        agent.ends(0)
+    cluster.finish(*agents)
 
 
 def test_unwritable_fetch_fails_the_start(cluster, folders):
@@ -254,9 +248,7 @@ def test_fetch_over_a_network(cluster, folders, net, kind):
     assert resumed(world) == [f'{folders[w.node]}/step-20' for w in world]
     for node in (1, 2):
         assert contents(folders[node] / 'step-20') == BIG
-    cluster.exit_workers(0)
-    for agent in agents:
-        agent.ends(0)
+    cluster.finish(*agents)
 
 
 # ---------------------------------------------------------------- stopping on request

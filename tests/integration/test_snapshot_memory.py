@@ -8,17 +8,11 @@ import signal
 import sys
 
 import pytest
+from channel_workers import WORKER, built  # noqa: F401
 from conftest import BIN, is_alive, kill, poll
 from launches import ROOT
 from snapshot_folders import make_snapshot
 
-WORKER = BIN / 'channel_worker'
-
-
-@pytest.fixture(autouse=True)
-def built():
-    if not WORKER.exists():
-        pytest.skip(f'{WORKER} is not built')
 
 
 def workers(jobs, code, n=2, flags=(), **options):

@@ -6,8 +6,8 @@ import os
 import socket
 
 import pytest
-from conftest import children_of
 from launches import poll
+from process_info import children_of
 
 RUNS_HERE = """
 case $1 in -G) exit 1;; esac

@@ -4,10 +4,10 @@ import json
 import os
 import re
 import signal
-import urllib.request
 
 import pytest
 from conftest import free_port, has_own_mounts, poll
+from http_client import page
 from test_goodput import TRAIN, ctl, goodputs, line_of
 
 RUN_ID = f'{os.getpid()}-again'  # cpprunctl finds the jobs of other tests on this machine too
@@ -55,9 +55,7 @@ class Submissions:
         return sum(sum(part['spent_ns'].values()) for part in parts) / 1e6
 
     def page(self, path):
-        url = f'http://localhost:{self.port}/{path}'
-        with urllib.request.urlopen(url, timeout=100) as answer:
-            return answer.read().decode()
+        return page(self.port, f'/{path}', host='localhost')
 
 
 @pytest.fixture

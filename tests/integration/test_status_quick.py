@@ -3,7 +3,8 @@
 import resource
 import time
 
-from test_cpprunctl import TAKES, built, good, own_run_id  # noqa: F401
+from cpprunctl import TAKES, output_of
+from test_cpprunctl import own_run_id
 
 BUSY = """
 import os
@@ -34,7 +35,7 @@ class Asked:
 
     def ask(self):
         begun, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert 'running, round 1' in good('status', self.run_id)
+        assert 'running, round 1' in output_of('status', self.run_id)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         self.took.append(time.monotonic() - begun)
         self.used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)

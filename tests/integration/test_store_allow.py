@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from nodes import Job, cluster, wait_for  # noqa: F401
+from nodes import Job, cluster  # noqa: F401
 from nodes_net import namespaces, net  # noqa: F401
 
 # Counts the keys of the store: VALIDATE as torch 2.2 and later, then GETNUMKEYS.
@@ -23,12 +23,6 @@ def use(hosts, host, to, port, own=''):
     """Exit code of a client on this host."""
     command = [*hosts.wrap(host), sys.executable, '-I', '-S', '-c', CLIENT, to, str(port), own]
     return subprocess.run(command, timeout=200).returncode
-
-
-def end(cluster):
-    cluster.exit_workers(0)
-    for agent in cluster.agents:
-        agent.ends(0)
 
 
 @pytest.mark.parametrize('allow', ['all', 'members'])
@@ -50,7 +44,7 @@ def test_clients_from_other_addresses(cluster, net, allow, static):
     assert hosts.addr(1) not in agent.err()
     assert agent.err().count('an address of no node') == 1, agent.err()
     assert 'no store is served' not in agent.err()
-    end(cluster)
+    cluster.finish()
 
 
 def test_each_address_of_a_node_counts(cluster, net):
@@ -66,7 +60,7 @@ def test_each_address_of_a_node_counts(cluster, net):
         assert use(hosts, 0, hosts.addr(0, card), port) == ADMITTED
     assert use(hosts, 0, '127.0.0.1', port) == ADMITTED
     assert 'an address of no node' not in cluster.agents[0].err()
-    end(cluster)
+    cluster.finish()
 
 
 def test_spares_do_not_count(cluster, net):
@@ -80,4 +74,4 @@ def test_spares_do_not_count(cluster, net):
     spare = job.agent(2, *args, LOGLEVEL='INFO')
     spare.prints('spare')
     assert use(hosts, 2, *world.master) == REFUSED
-    end(cluster)
+    cluster.finish()

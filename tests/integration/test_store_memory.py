@@ -8,7 +8,8 @@ import socket
 import struct
 
 import pytest
-from conftest import BIN, poll, read_bytes
+from conftest import BIN, poll
+from process_info import memory_kib
 
 HELLO = b'\x00\xce\xf7\x85\x3c'  # VALIDATE of torch 2.2 and later
 CODES = (1, 2, 3, 8, 13, 14, 15)
@@ -62,10 +63,6 @@ class Serving:
         self.clients.enter_context(made.socket)
         return made
 
-    def kib(self, field):
-        status = read_bytes(f'/proc/{self.running.pid}/status').decode()
-        return int(re.search(rf'^{field}:\s+(\d+) kB', status, re.MULTILINE)[1])
-
     def end(self):
         self.clients.close()
         self.running.process.terminate()
@@ -107,14 +104,14 @@ def test_idle_connection_costs_at_most_4_kib(serve, descriptors, size):
     serving = serve('sh', '-c', 'ulimit -S -n 64; exec "$@"', 'sh')  # the server raises it
     first = serving.client()
     value = b'v' * (size or 0)
-    before = serving.kib('VmRSS')
+    before = memory_kib(serving.running.pid)
     for number in range(1, 10_001):
         client = serving.client(number)
         if size:
             key = text(b'key/%d' % (number % 8))
             assert client.ask(SET + key + text(value) + GET + key, 8 + size) == text(value)
         if number in (1000, 10_000):
-            each = (serving.kib('VmRSS') - before) * 1024 / number
+            each = (memory_kib(serving.running.pid) - before) * 1024 / number
             print(f'{number} connections, values of {size}: {each:.0f} bytes each')
             assert each <= 4096, f'{number} connections'
     first.ping()
@@ -126,10 +123,10 @@ def test_large_value_is_in_memory_once(serve):
     serving = serve()
     first, second = serving.client(), serving.client()
     value, key = b'v' * LARGE, text(b'key')
-    before = serving.kib('VmRSS')
+    before = memory_kib(serving.running.pid)
 
     def is_gone():
-        return serving.kib('VmRSS') - before < 4096
+        return memory_kib(serving.running.pid) - before < 4096
 
     def is_right(reply):
         return len(reply) == 8 + LARGE and reply.endswith(value[:MIB])
@@ -146,7 +143,7 @@ def test_large_value_is_in_memory_once(serve):
     first.ping()  # a push has no answer of its own, and a pop does not wait
     assert is_right(second.ask(POP + key, 16 + LARGE)[8:])
     poll(is_gone, 20, 'the item is freed')
-    more = serving.kib('VmHWM') - before - LARGE // 1024
+    more = memory_kib(serving.running.pid, 'VmHWM') - before - LARGE // 1024
     print(f'{more} KiB more than the value')
     assert more < 2048
 

@@ -4,17 +4,16 @@ A slow rank computes longer; all ranks then meet in a barrier, so all their step
 """
 
 import pathlib
-import subprocess
 
 import pytest
 
 from conftest import PYTHON
-from nodes import BIN, free_port, wait_for
+from cpprunctl import output_of
+from nodes import free_port, wait_for
 from nodes_net import named
 from run_events import events_below
 from test_bad_nodes import hosts  # noqa: F401
 
-CTL = BIN / 'cpprunctl'
 MODULE = pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk/python'
 
 # The barrier is a file per rank and step: no rank begins a step before all have ended the last one.
@@ -73,11 +72,6 @@ print('reported')
 """
 
 
-def status(run_id):
-    done = subprocess.run([CTL, 'status', run_id], capture_output=True, text=True, timeout=600)
-    return done.stdout
-
-
 def test_a_slow_rank_is_named_by_its_compute_time(jobs, tmp_path):
     logs = tmp_path / 'logs'
     job = jobs.cpprun(
@@ -87,7 +81,7 @@ def test_a_slow_rank_is_named_by_its_compute_time(jobs, tmp_path):
     )
     wait_for(lambda: events_below(logs, 'slow_rank'), 'the slow rank')
     found = events_below(logs, 'slow_rank')
-    shown = status(events_below(logs, 'run_started')[0]['run_id'])
+    shown = output_of('status', events_below(logs, 'run_started')[0]['run_id'])
     (jobs.marks / 'over').touch()
     assert job.done() == 0
     assert {event['rank'] for event in found} == {2} and found[0]['action'] == ''

@@ -6,17 +6,11 @@ import socket
 
 import pytest
 
-from nodes import BIN, Job, cluster, wait_for  # noqa: F401
+from nodes import Job, cluster  # noqa: F401
 from nodes_wire import FakeAgent, node_id_of
 
 ELSEWHERE = {'term': 2**50, 'address': '127.0.0.1', 'port': 9}
 OUTCOME = {'is_success': True, 'failure_summary': ''}
-
-
-@pytest.fixture(autouse=True)
-def built():
-    if not (BIN / 'cpprunctl').exists():
-        pytest.skip('cpprunctl is not built')
 
 
 def both_run(cluster, job):
@@ -25,8 +19,7 @@ def both_run(cluster, job):
         job.agent(len(cluster.agents))
     world = cluster.world(0, 1)
     assert all(worker.alive() for worker in world)
-    cluster.exit_workers(0)
-    [agent.ends(0) for agent in cluster.agents]
+    cluster.finish()
 
 
 def announces(job, **more):

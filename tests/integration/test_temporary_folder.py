@@ -6,11 +6,11 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
 import time
 
 import pytest
-from conftest import BIN, is_alive, poll
+from conftest import is_alive
+from cpprunctl import output_of
 from mounted_files import mount as mount  # a fixture
 
 GOES_S = 60  # far above limits::kFolderRemovalTimeout
@@ -66,8 +66,8 @@ def test_server_that_does_not_answer(jobs, mount, how):
         job.send(signal.SIGTERM)
     wanted = 0 if how == 'success' else 128 + signal.SIGTERM
     assert job.done(GOES_S) == wanted, job.output
-    says = r'its file system does not answer \(process (\d+) waits for it\)'
-    (waits,) = re.findall(says, job.err)
+    pattern = r'its file system does not answer \(process (\d+) waits for it\)'
+    (waits,) = re.findall(pattern, job.err)
     with contextlib.suppress(ProcessLookupError):
         assert not is_alive(int(waits)) or os.kill(int(waits), signal.SIGKILL) is None
 
@@ -83,9 +83,7 @@ def test_events_of_other_jobs_are_shown(jobs, mount):
     server.send_signal(signal.SIGSTOP)
     try:
         time.sleep(2)  # the kernel keeps attributes for a second
-        shown = subprocess.run([BIN / 'cpprunctl', 'events'], capture_output=True, text=True,
-                               timeout=GOES_S, check=False)
-        assert shown.returncode == 0, shown.stderr
+        output_of('events')
     finally:
         server.send_signal(signal.SIGCONT)
     hanging.send(signal.SIGTERM)

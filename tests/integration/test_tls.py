@@ -1,4 +1,4 @@
-"""Jobs whose nodes share a secret: agents and coordinator talk by TLS 1.3 alone
+"""Jobs whose nodes share a secret: agents and coordinator use TLS 1.3 alone
 (docs/explanation/security.md)."""
 
 import json
@@ -7,11 +7,12 @@ import signal
 import socket
 import subprocess
 import sys
-import urllib.request
 
 import pytest
 
-from nodes import BIN, Job, cluster, wait_for  # noqa: F401
+import cpprunctl
+from http_client import page
+from nodes import Job, cluster, wait_for  # noqa: F401
 from nodes_etcd import EtcdJob, make_etcd  # noqa: F401
 from nodes_net import namespaces, net  # noqa: F401
 from nodes_wire import PROTOCOL, FakeAgent, node_id_of
@@ -39,16 +40,6 @@ def secret(cluster):
     return f'--secret-file={write_secret(cluster.tmp / "secret")}'
 
 
-def finish(cluster, *agents):
-    cluster.exit_workers(0)
-    [agent.ends(0) for agent in agents or cluster.agents]
-
-
-def page_of(port, path):
-    with urllib.request.urlopen(f'http://127.0.0.1:{port}{path}', timeout=100) as page:
-        return page.read().decode()
-
-
 def hello_of(run_id):
     key = 'key of a fake'
     return {'protocol': PROTOCOL, 'version': '0.0', 'run_id': run_id, 'connection': 1,
@@ -66,7 +57,7 @@ def test_job_with_a_secret_sends_nothing_plain(cluster, secret, net):  # noqa: F
     job.agent(0, secret)
     job.agent(1, secret)
     cluster.world(0, 1)
-    finish(cluster)
+    cluster.finish()
     seen = taken.end()
     assert b'\x16\x03' in seen, 'no TLS handshake was seen'
     for word in (b'CPRN', b'\xa5hello', b'registered', b'rank_assignment', SECRET.encode()):
@@ -82,7 +73,7 @@ def test_same_traffic_without_a_secret_is_plain(cluster, net):  # noqa: F811
     job.agent(0)
     job.agent(1)
     cluster.world(0, 1)
-    finish(cluster)
+    cluster.finish()
     seen = taken.end()
     assert b'CPRN' in seen and b'rank_assignment' in seen
 
@@ -95,21 +86,21 @@ def test_secret_comes_by_option_file_variable_or_variable(cluster, secret):
     for worker in cluster.world(0, 1, 2):
         assert not [name for name in worker.env if name.startswith('CPPRUN_SECRET')]
         assert SECRET not in str(worker.env)
-    finish(cluster)
+    cluster.finish()
 
 
 def test_secret_is_in_no_memory_status_or_log(cluster):
     job = Job(cluster, 2)
     agents = [job.agent(node, LOGLEVEL='DEBUG', CPPRUN_SECRET=SECRET) for node in range(2)]
     cluster.world(0, 1)
-    assert SECRET not in page_of(job.port, '/status')
+    assert SECRET not in page(job.port, '/status')
     for agent in agents:
         children = subprocess.run(['pgrep', '-P', str(agent.pid)], capture_output=True, text=True)
         for pid in [agent.pid, *map(int, children.stdout.split())]:
             assert SECRET.encode() not in environ_of(pid)
             assert SECRET.encode() not in dumpable_memory(pid), f'in a core dump of {pid}'
         assert SECRET not in agent.err()
-    finish(cluster)
+    cluster.finish()
 
 
 def test_standby_takes_over_with_the_secret(cluster, secret):
@@ -124,7 +115,7 @@ def test_standby_takes_over_with_the_secret(cluster, secret):
     late = job.agent(3, secret)
     third = cluster.world(1, 2, 3, after=second)
     assert third.restarts == [0]
-    finish(cluster, *cluster.agents[1:3], late)
+    cluster.finish(*cluster.agents[1:3], late)
 
 
 def test_agent_reconnects_with_the_secret(cluster, secret):
@@ -139,7 +130,7 @@ def test_agent_reconnects_with_the_secret(cluster, secret):
     job.serve(secret)
     wait_for(lambda: job.status().get('phase') == 'running', lambda: job.status())
     assert all(worker.alive() for worker in world)
-    finish(cluster)
+    cluster.finish()
 
 
 def test_elected_coordinator_with_the_secret(cluster, secret, make_etcd):  # noqa: F811
@@ -151,7 +142,7 @@ def test_elected_coordinator_with_the_secret(cluster, secret, make_etcd):  # noq
     leader.send(signal.SIGKILL)
     rest = [agent for agent in cluster.agents if agent is not leader]
     cluster.world(rest[0].node, after=first)
-    finish(cluster, *rest)
+    cluster.finish(*rest)
 
 
 # ---------------------------------------------------------------- one side has another secret
@@ -165,7 +156,7 @@ def test_another_secret_is_refused_and_reported_on_both_sides(cluster, secret):
     other.ends(1).prints('it has another secret')
     host.prints('refused the TLS connection from 127.0.0.1: it has another secret')
     cluster.world(0)
-    finish(cluster, host)
+    cluster.finish(host)
 
 
 def test_agent_without_the_secret_prints_what_to_do(cluster, secret):
@@ -174,7 +165,7 @@ def test_agent_without_the_secret_prints_what_to_do(cluster, secret):
     job.agent(1, conf={'is_host': 0}).ends(1).prints('--secret-file')
     host.prints('it speaks without TLS')
     cluster.world(0)
-    finish(cluster, host)
+    cluster.finish(host)
 
 
 def test_agent_with_a_secret_never_falls_back(cluster, secret):
@@ -184,7 +175,7 @@ def test_agent_with_a_secret_never_falls_back(cluster, secret):
     other.ends(1).prints('it may have no secret, or be an older cpprun')
     host.prints('give all agents the same --secret-file')
     cluster.world(0)
-    finish(cluster, host)
+    cluster.finish(host)
 
 
 @pytest.mark.parametrize('text', [b'', b'\x20\0\0\0\x92\xa7refused', b'HTTP/1.1 200'])
@@ -289,15 +280,14 @@ def test_stores_and_http_stay_plain(cluster, secret):
     with socket.create_connection(('127.0.0.1', job.port), 100) as store:
         store.sendall(b'\0\xce\xf7\x85\x3c' + b'\x0d' + b'\1\2\3\4')  # VALIDATE, PING
         assert store.recv(4) == b'\1\2\3\4'
-    assert json.loads(page_of(job.port, '/status'))['jobs'] == {}
+    assert json.loads(page(job.port, '/status'))['jobs'] == {}
 
 
 # ---------------------------------------------------------------- cpprunctl
 
 
 def ctl(cluster, *args, **env):
-    return subprocess.run([str(BIN / 'cpprunctl'), *args], env=cluster.env(**env), text=True,
-                          capture_output=True, timeout=100)
+    return cpprunctl.ctl(*args, env=cluster.env(**env))
 
 
 def test_operators_need_the_secret_too(cluster, secret):
@@ -313,7 +303,7 @@ def test_operators_need_the_secret_too(cluster, secret):
     good = ctl(cluster, *command, secret, CPPRUN_ADMIN_TOKEN=TOKEN)
     assert good.returncode == 0, good.stderr
     cluster.world(0, 1, after=first)
-    finish(cluster)
+    cluster.finish()
 
 
 def test_operator_with_a_secret_gets_an_error_from_a_job_without(cluster):
@@ -323,7 +313,7 @@ def test_operator_with_a_secret_gets_an_error_from_a_job_without(cluster):
     done = ctl(cluster, 'stop', f'--endpoint=127.0.0.1:{job.port}', CPPRUN_ADMIN_TOKEN=TOKEN,
                CPPRUN_SECRET=SECRET)
     assert done.returncode == 1 and 'it may have no secret' in done.stderr
-    finish(cluster)
+    cluster.finish()
 
 
 # ---------------------------------------------------------------- what is refused at the start
@@ -360,4 +350,4 @@ def test_one_node_needs_no_openssl(cluster, secret):
     cluster.world(0)
     maps = f'/proc/{cluster.agents[0].pid}/maps'
     assert os.path.exists(maps) and 'libssl' not in open(maps).read()
-    finish(cluster)
+    cluster.finish()

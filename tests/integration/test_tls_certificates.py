@@ -11,17 +11,12 @@ def authority(cluster):
     return Authority(cluster.tmp / 'ca')
 
 
-def finish(cluster, *agents):
-    cluster.exit_workers(0)
-    [agent.ends(0) for agent in agents or cluster.agents]
-
-
 def test_members_of_one_ca_form_a_job(cluster, authority):
     job = Job(cluster, 2)
     job.host(0, *authority.member('one'))
     job.agent(1, *authority.member('two'))
     cluster.world(0, 1)
-    finish(cluster)
+    cluster.finish()
 
 
 def refused(cluster, authority, other, here, there):
@@ -32,7 +27,7 @@ def refused(cluster, authority, other, here, there):
     agent.ends(1).prints(here)
     host.prints(there)
     cluster.world(0)
-    finish(cluster, host)
+    cluster.finish(host)
 
 
 @pytest.mark.parametrize('times, there', [

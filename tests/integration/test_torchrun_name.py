@@ -6,16 +6,13 @@ import signal
 import subprocess
 
 import pytest
-from conftest import BIN, poll
-
-CTL = BIN / 'cpprunctl'
+from conftest import BIN, poll, skip_unless_built
 
 
 @pytest.fixture
 def home(tmp_path):
     """A folder with both programs."""
-    if not CTL.exists():
-        pytest.skip(f'{CTL} is not built')
+    skip_unless_built()
     for name in ('cpprun', 'cpprunctl'):
         shutil.copy(BIN / name, tmp_path / name)
     return tmp_path

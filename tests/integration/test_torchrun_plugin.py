@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from conftest import BIN, free_port
+from cpprunctl import CTL
 from launches import ROOT, is_alive, poll, read_bytes
 from test_snapshot_adapters import has
 from torch_python import PYTHON
@@ -15,7 +16,6 @@ from torch_python import PYTHON
 sys.path.insert(0, str(ROOT / 'packaging' / 'wheel'))
 import build_wheel
 
-CTL = BIN / 'cpprunctl'
 SECONDS = 300
 
 # DDP with one parameter. $MARKS/hold keeps the steps going; rank 1 of the first attempt fails with
@@ -96,8 +96,6 @@ class Torchruns:
 
 @pytest.fixture
 def torchruns(jobs):
-    if not CTL.exists():
-        pytest.skip(f'{CTL} is not built')
     if not has(PYTHON, 'torch'):
         pytest.skip('not run: no torch here')
     return Torchruns(jobs)

@@ -9,9 +9,7 @@ import sys
 
 import pytest
 from conftest import (
-    children_of,
     free_port,
-    reaper_of,
     has_own_mounts,
     poll,
     state_of,
@@ -19,6 +17,7 @@ from conftest import (
 )
 from launches import ROOT
 from mounted_files import why_not
+from process_info import children_of, is_reaper, reaper_of
 from test_hangs_files import mounted
 
 UNUSABLE = 69
@@ -239,8 +238,3 @@ time.sleep(600)
     running.process.wait()
     poll(lambda: state_of(reaper) == '', FORGET_S, 'the end of the reaper process')
     assert state_of(left) in ('', 'Z'), 'the scan of /proc continued behind the one that blocks'
-
-
-def is_reaper(pid):
-    with open(f'/proc/{pid}/comm') as name:
-        return name.read() == 'cpprun-guard\n'

@@ -1,15 +1,15 @@
 """The connection between agent and worker with real processes: channel_worker uses the SDK's side
 of it, small Python workers misuse it."""
 
-import os
 import re
 import signal
 import time
 
 import pytest
-from conftest import BIN, kill, poll
+from channel_workers import WORKER, built, workers  # noqa: F401
+from conftest import kill, poll
+from process_info import cpu_seconds, environment_of
 
-WORKER = BIN / 'channel_worker'
 INFO = {'LOGLEVEL': 'INFO'}
 
 # Connects to the agent's socket as often as requested, and sends arbitrary bytes.
@@ -28,23 +28,10 @@ def marked(name):
 """
 
 
-@pytest.fixture(autouse=True)
-def built():
-    if not WORKER.exists():
-        pytest.skip(f'{WORKER} is not built')
-
-
-def workers(jobs, n, *args, flags=(), **options):
-    command = ('--standalone', f'--nproc-per-node={n}', *flags, '--no-python', WORKER, *args)
-    return jobs.cpprun(*command, **options)
-
-
 def agents_name(jobs):
     """CPPRUN_AGENT of the worker that left its mark."""
     worker = int(jobs.mark('worker'))
-    with open(f'/proc/{worker}/environ', 'rb') as environ:
-        entries = dict(e.split(b'=', 1) for e in environ.read().split(b'\0') if b'=' in e)
-    return entries[b'CPPRUN_AGENT'].decode()
+    return environment_of(worker)['CPPRUN_AGENT']
 
 
 def test_all_ready_is_recorded_with_the_time(jobs):
@@ -155,12 +142,6 @@ def test_socket_name_is_removed_with_the_agent(jobs):
             return name not in file.read()
 
     poll(is_gone, 5, 'the end of the name')
-
-
-def cpu_seconds(pid):
-    with open(f'/proc/{pid}/stat') as stat:
-        fields = stat.read().rsplit(')', 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
 
 
 FLOODS = {

@@ -12,7 +12,6 @@ Prints "[rank R] call of process PID in round N" for each round, steps of rank 0
 "[rank R] parameters HASH".
 """
 
-import hashlib
 import os
 import pathlib
 import signal
@@ -21,6 +20,7 @@ import time
 
 import torch
 import torch.distributed as dist
+from hashes import hash_of
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
@@ -65,11 +65,6 @@ SAMPLER = Sampler()
 
 def report(text):
     print(f'[rank {os.environ["RANK"]}] {text}', flush=True)
-
-
-def hash_of(model):
-    content = b''.join(each.detach().cpu().numpy().tobytes() for each in model.parameters())
-    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def inject(step, kind):
@@ -122,7 +117,7 @@ def train():
             time.sleep(float(WORDS.get('sleep', 0)))
             if round.rank == 0:
                 report(f'step {step + 1} of round {round.number}')
-    report(f'parameters {hash_of(MODEL)}')
+    report(f'parameters {hash_of(MODEL.parameters())}')
     dist.destroy_process_group()
 
 

@@ -18,7 +18,6 @@ N" and "[rank R] parameters HASH".
 """
 
 import ctypes
-import hashlib
 import os
 import pathlib
 import signal
@@ -30,6 +29,7 @@ import time
 
 import torch
 import torch.distributed as dist
+from hashes import hash_of
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -52,11 +52,6 @@ OPTIMIZER = torch.optim.AdamW(MODEL.parameters(), 1e-2)
 
 def report(text):
     print(f'[rank {os.environ["RANK"]}] {text}', flush=True)
-
-
-def hash_of(model):
-    content = b''.join(each.detach().cpu().numpy().tobytes() for each in model.parameters())
-    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def batch(step, rank):
@@ -131,12 +126,12 @@ def bring_company():
     code = 'import time\nwhile True: print("line of the child", flush=True); time.sleep(0.05)'
     subprocess.Popen([sys.executable, '-c', code])
 
-    def talk():
+    def print_lines():
         while True:
             report('line of the thread')
             time.sleep(0.05)
 
-    threading.Thread(target=talk, daemon=True).start()
+    threading.Thread(target=print_lines, daemon=True).start()
     # No tensors: they travel by sockets in TMPDIR, whose path may be too long in a test.
     options = {'num_workers': 1, 'persistent_workers': True, 'collate_fn': list}
     return iter(torch.utils.data.DataLoader(range(1_000_000), **options))
@@ -212,7 +207,7 @@ def train(round):
                 time.sleep(0.1)
         raise
     report(f'rollbacks {_job_history.of_process().rollbacks}')
-    report(f'parameters {hash_of(MODEL)}')
+    report(f'parameters {hash_of(MODEL.parameters())}')
     dist.destroy_process_group()
 
 

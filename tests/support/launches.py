@@ -4,6 +4,7 @@ CPPRUN_BIN is the folder with cpprun and cpprunctl (default build/check/bin); Py
 the project's .venv.
 """
 
+import itertools
 import os
 import pathlib
 import re
@@ -31,7 +32,7 @@ def poll(condition, seconds=20, what='the condition'):
     while not (got := condition()):
         if time.monotonic() > end:
             text = what() if callable(what) else what
-            pytest.fail(f'not within {seconds} s: {text}')
+            raise AssertionError(f'not within {seconds} s: {text}')
         time.sleep(0.01)
     return got
 
@@ -67,11 +68,15 @@ def has_no_traces(text):
     return not any(word in text for word in inside)
 
 
+# Processes of pytest-xdist have ports of their own.
+_first_port = 12000 + 1000 * (int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0')[2:]) % 16)
+_tries = itertools.count(os.getpid())
+
+
 def free_port():
-    """A port below the range of the kernel's ephemeral ports."""
-    slot = int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0')[2:]) % 16
-    start = 12000 + 1000 * slot + os.getpid() % 900
-    for port in range(start, start + 2000):
+    """A port below the kernel's ephemeral range; not the one of the last call."""
+    for _ in range(1000):
+        port = _first_port + next(_tries) % 1000
         with socket.socket() as probe:
             try:
                 probe.bind(('', port))
@@ -172,6 +177,12 @@ class Launches:
         name, value = self.tag.split('=')
         return {**env, name: value, **(extra or {})}
 
+    def write(self, name, text):
+        """Makes a file in its folder; returns the path."""
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
     def start(self, *command, env=None, **options):
         command = [str(word) for word in command]
         output = self.outputs / f'output-{len(self.started)}'
@@ -209,6 +220,7 @@ class Launches:
 
 
 def skip_unless_built():
-    if not os.access(BIN / 'cpprun', os.X_OK):
-        shown = BIN.relative_to(ROOT) if ROOT in BIN.parents else BIN
-        pytest.skip(f'cpprun is not built in {shown}')
+    for name in ('cpprun', 'cpprunctl'):
+        if not os.access(BIN / name, os.X_OK):
+            shown = BIN.relative_to(ROOT) if ROOT in BIN.parents else BIN
+            pytest.skip(f'{name} is not built in {shown}')

@@ -12,7 +12,6 @@ Prints "[rank R] from STEP SOURCE", a line per step of rank 0, and "[rank R] par
 """
 
 import datetime
-import hashlib
 import os
 import pathlib
 import random
@@ -22,6 +21,7 @@ import time
 import numpy
 import torch
 import torch.distributed as dist
+from hashes import hash_of
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -71,11 +71,6 @@ def train(model, optimizer):
     optimizer.zero_grad()
     model(x.float().to(DEVICE)).pow(2).mean().backward()
     optimizer.step()
-
-
-def hash_of(tensors):
-    content = b''.join(tensor.detach().cpu().numpy().tobytes() for tensor in tensors)
-    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def make_snapshot(settings, model, optimizer, scheduler, extra, own):

@@ -22,3 +22,9 @@ def training_env(modules='torch,numpy', python=PYTHON, are_forked=None, **more):
     if are_forked:
         env['PET_PRELOAD'] = modules
     return {**env, **more}
+
+
+def start_script(jobs, code, *flags, n=1, **env):
+    """A job of n ranks on this machine whose script, script.py, is this code."""
+    fixed = ('--standalone', f'--nproc-per-node={n}')
+    return jobs.cpprun(*fixed, *flags, jobs.write('script.py', code), env=training_env(**env))

@@ -7,10 +7,11 @@ import resource
 import subprocess
 import sys
 import time
-import urllib.request
 
 import pytest
-from launches import BIN, ROOT, poll
+from cpprunctl import output_of
+from http_client import page
+from launches import ROOT, poll
 
 sys.path.insert(0, str(ROOT / 'tests/integration'))
 from nodes_wire import FakeAgent, node_id_of
@@ -44,15 +45,12 @@ def join(port, number):
 def ask(port, *args):
     """cpprunctl's report on the job from another host, and its duration."""
     begun = time.monotonic()
-    done = subprocess.run([BIN / 'cpprunctl', *args, '--rdzv-endpoint', f'127.0.0.1:{port}'],
-                          capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout, time.monotonic() - begun
+    text = output_of(*args, '--rdzv-endpoint', f'127.0.0.1:{port}')
+    return text, time.monotonic() - begun
 
 
 def metrics(port):
-    with urllib.request.urlopen(f'http://127.0.0.1:{port}/metrics', timeout=10) as answer:
-        return dict(re.findall(r'^(cpprun_\w+(?:\{.*?\})?) (\S+)$', answer.read().decode(), re.M))
+    return dict(re.findall(r'^(cpprun_\w+(?:\{.*?\})?) (\S+)$', page(port, '/metrics'), re.M))
 
 
 def end_of_rank(rank, exit_code, at, lines):

@@ -4,6 +4,7 @@ import re
 import signal
 
 import pytest
+from launches import free_port
 
 WORKER = (
     'import os, time, sys\n'
@@ -15,28 +16,20 @@ WORKER = (
 
 
 @pytest.fixture
-def node(cpprun, tmp_path, free_port):
+def node(cpprun, tmp_path):
     """Starts one more node of a job of 2 to 4."""
     script = tmp_path / 'train.py'
     script.write_text(WORKER)
+    port = free_port()
 
     def start(*flags):
         return cpprun.start(
             'cpprun', '--nnodes=2:4', '--max-restarts=1', '--rdzv-backend=c10d',
-            f'--rdzv-endpoint=127.0.0.1:{free_port}', '--rdzv-id=spot', *flags, script,
+            f'--rdzv-endpoint=127.0.0.1:{port}', '--rdzv-id=spot', *flags, script,
             tmp_path / 'done',
         )  # fmt: skip
 
     return start
-
-
-@pytest.fixture
-def free_port():
-    import socket
-
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
 
 
 def test_nodes_come_and_go_and_no_restart_is_charged(node, cpprun, tmp_path):

@@ -6,8 +6,7 @@ import subprocess
 import time
 
 import pytest
-from launches import BIN
-from test_init import free_port
+from launches import BIN, free_port
 
 CASES = BIN / 'sdk_dist_cases'
 

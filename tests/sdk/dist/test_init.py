@@ -1,14 +1,7 @@
 """Default groups: the ways to form one, the errors, and the ways to end one."""
 
-import socket
-
 import pytest
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
+from launches import BIN, free_port
 
 
 def sums(world):
@@ -25,8 +18,6 @@ def test_environment(ranks, method, flags):
 
 
 def case(name):
-    from launches import BIN  # noqa: PLC0415
-
     return (BIN / 'sdk_dist_cases', name)
 
 

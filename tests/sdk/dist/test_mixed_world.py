@@ -3,6 +3,7 @@
 import pytest
 from launches import BIN
 from sdk_ranks import TWIN
+from test_init import sums
 
 CASES = BIN / 'sdk_dist_cases'
 
@@ -14,11 +15,6 @@ def mixed(ranks, n, python_ranks, case, *, twin='form_group.py', flags=()):
         f'*) exec {CASES} {case};; esac'
     )
     return ranks.cpprun(n, 'bash', '-c', script, flags=flags).well().lines()
-
-
-def sums(world):
-    total = world * (world + 1) // 2
-    return [f'rank {rank} of {world} sum {total}' for rank in range(world)]
 
 
 @pytest.mark.parametrize('flags', [(), ('--worker-store=agent',)])

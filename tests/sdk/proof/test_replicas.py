@@ -4,10 +4,9 @@ resumes from memory of its node, also where the nodes share a folder or a file."
 
 import re
 import shutil
-import socket
 
 import pytest
-from launches import BIN, Launches, poll
+from launches import BIN, Launches, free_port, poll
 
 STEPS, EVERY, STEP_MS = 800, 100, 10
 
@@ -24,12 +23,6 @@ def job(tmp_path):
 def training(step_ms, path='snapshots'):
     program = BIN / 'sdk_proof_training'
     return ('--no-python', program, 'sgd', path, STEPS, EVERY, step_ms)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
 
 
 class TwoNodes:
