@@ -4,9 +4,10 @@
     tools/check_docs.py          # all Markdown files of the project, and the site in build/site
 
 In Markdown each relative link leads to a file of the project and each anchor to a heading, and each
-file of tests that is named in code marks exists. Links to what tools/api_reference.py makes lead to
-a file of the site. In the site each link leads to a file and an anchor of the site, and no page,
-style or script loads a script, a style, a font or a picture from another host.
+file of tests that is named in code marks exists; docs/index.md links to each page of docs/. Links
+to what tools/api_reference.py makes lead to a file of the site. In the site each link leads to a
+file and an anchor of the site, and no page, style or script loads a script, a style, a font or a
+picture from another host.
 """
 
 import html.parser
@@ -72,6 +73,16 @@ def named_test_findings(root, files):
         for test in TEST_NAME.findall((root / name).read_text()):
             if test not in tests:
                 yield name, f'there is no test {test}'
+
+
+def index_findings(root, files):
+    index = root / 'docs/index.md'
+    places = {target.partition('#')[0] for target in LINK.findall(index.read_text())}
+    for name in files:
+        page = root / name
+        if page.is_relative_to(index.parent) and page != index:
+            if str(page.relative_to(index.parent)) not in places:
+                yield name, 'docs/index.md has no link to it'
 
 
 class Page(html.parser.HTMLParser):
@@ -147,6 +158,7 @@ def main():
     findings = [
         *markdown_findings(root, files),
         *named_test_findings(root, files),
+        *index_findings(root, files),
         *site_findings(root / 'build/site'),
     ]
     for name, text in findings:

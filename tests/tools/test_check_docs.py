@@ -53,6 +53,14 @@ def test_links_in_code_are_no_links(tmp_path):
     assert markdown(tmp_path, a='`[a](b)`\n\n```\n[a](b)\n```\n') == []
 
 
+def test_the_index_has_all_pages(tmp_path):
+    (tmp_path / 'docs').mkdir()
+    (tmp_path / 'docs/index.md').write_text('[a](a.md), [b](below/b.md#part)')
+    pages = [f'docs/{name}.md' for name in ('index', 'a', 'below/b', 'below/c')]
+    found = list(check_docs.index_findings(tmp_path, ['README.md', *pages]))
+    assert found == [(pages[-1], 'docs/index.md has no link to it')]
+
+
 def test_named_tests_exist(tmp_path):
     (tmp_path / 'tests' / 'unit').mkdir(parents=True)
     (tmp_path / 'tests' / 'unit' / 'a_test.cpp').touch()
