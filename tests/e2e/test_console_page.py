@@ -228,7 +228,7 @@ def test_page_has_all_recordings():
 
 
 @pytest.mark.parametrize('name', RECORDINGS)
-def test_recording(job, name):
+def test_the_page_has_what_the_programs_print(job, name):
     shown = RECORDINGS[name](job)
     if 'CPPRUN_UPDATE' in os.environ:
         instead = f'<!-- recording: {name} -->\n```console\n{shown}```'

@@ -42,7 +42,7 @@ def test_every_launcher_trains(quick):
         assert steps > 0, quick
 
 
-def test_kills_hit(quick):
+def test_the_kills_of_the_plan_happen(quick):
     ((_, none),), ((_, kills),) = quick['no failure'], quick['cpprun']
     assert not none
     assert sum(kills.get(kind, 0) for kind in SHARES) > 0, quick

@@ -45,7 +45,7 @@ print('before', names.index('sympy') < names.index('torch'), float(torch.ones(3)
 
 
 @pytest.mark.parametrize('method', ['fork', 'spawn', 'forkserver'])
-def test_data_loaders(cpprun, tmp_path, method):
+def test_data_loaders_start_their_processes(cpprun, tmp_path, method):
     output = run(cpprun, tmp_path, 'torch,torch.utils.data', f"""
 import os, torch
 from torch.utils.data import DataLoader, Dataset
@@ -139,7 +139,7 @@ def installed():
 
 
 @pytest.mark.parametrize('package', installed())
-def test_packages(cpprun, tmp_path, package):
+def test_packages_are_preloaded_or_the_reason_is_printed(cpprun, tmp_path, package):
     code = 'import sys; print(f"has {sys.argv[1] in sys.modules}")\n'
     code += f'def never(): import {package}'
     (tmp_path / 'script.py').write_text(code)

@@ -76,14 +76,14 @@ def test_taken_port_names_the_owner():
     assert f'its port is taken by pid {os.getpid()}' in found['endpoint']['text']
 
 
-def test_unresolvable_endpoint():
+def test_an_endpoint_that_cannot_be_resolved_is_reported():
     found, code = doctor('--rdzv-endpoint=nobody.invalid')
     assert (found['endpoint']['level'], code) == ('problem', 1)
     assert "'nobody.invalid' can't be resolved" in found['endpoint']['text']
 
 
 @NEEDS_ROOT
-def test_unserved_endpoint():
+def test_an_endpoint_that_cannot_be_reached_is_reported():
     # A network with only loopback: no route to that address.
     found, _ = doctor('--rdzv-endpoint=192.0.2.1:29400', wrap=in_own('--net', 'true'))
     assert 'tried 192.0.2.1 (Network is unreachable' in found['endpoint']['text']

@@ -50,13 +50,13 @@ def test_three_nodes_check_each_other(net):
     assert all(found[check]['level'] == 'ok' for check in ('nodes', 'versions', 'names', 'clocks'))
 
 
-def test_missing_node(net):
+def test_a_missing_node_is_counted(net):
     hosts = net(2)
     found, codes = doctors(hosts, 3, nodes=2, wait=3)
     assert '2 of 3 came within 3 s' in found['nodes']['text'] and codes == [1, 1]
 
 
-def test_blocked_direction(net):
+def test_nodes_that_cannot_reach_each_other_are_named(net):
     """No packets pass between 1 and 2; both reach 0."""
     hosts = net(3)
     name_hosts(hosts, 3)
@@ -80,7 +80,7 @@ def test_taken_port_is_reported(net):
     assert 'port: 4711, host: (all), reason: Address already in use' in done.stderr
 
 
-def test_clock_ahead(net, tmp_path):
+def test_a_clock_that_is_ahead_is_reported(net, tmp_path):
     """A library preloaded before libc sets one node's clock 5 s ahead."""
     source = tmp_path / 'ahead.c'
     source.write_text('''

@@ -60,7 +60,7 @@ def test_emulator_without_handles_of_children_starts_and_restarts_workers(jobs):
 
 
 @pytest.mark.parametrize('folder', ['/proc/cpprun-logs', '/dev/full', '/dev/zero/x'])
-def test_unwritable_place(jobs, folder):
+def test_a_log_folder_that_cannot_be_written_is_named(jobs, folder):
     expect_message(jobs.cpprun(f'--log-dir={folder}', jobs.sh(':')), folder)
 
 
@@ -141,7 +141,7 @@ def test_full_disk_between_restarts(jobs, small_disk):
     assert has_no_traces(running.err)
 
 
-def test_long_paths(jobs):
+def test_paths_that_are_too_long_are_named(jobs):
     expect_message(jobs.cpprun('--log-dir=' + 'x' * 4096, jobs.sh(':')), 'too long')
     expect_message(jobs.cpprun('--log-dir=' + '/x' * 2048, jobs.sh(':')), 'too long', '--log-dir')
     expect_message(jobs.cpprun('y' * 4096 + '.py'), 'yyy')
@@ -159,7 +159,7 @@ def test_long_names_of_runs_and_arguments(jobs):
 
 
 @pytest.mark.parametrize('value', ['/no/such/folder', '/proc', '', None])
-def test_tmpdir(jobs, value):
+def test_an_unusable_tmpdir_is_skipped(jobs, value):
     """As in Python: skips an unusable TMPDIR; /proc is always unwritable."""
     running = jobs.cpprun(jobs.sh('echo ok'), env={'TMPDIR': value})
     assert running.done(20) == 0, running.output
@@ -185,7 +185,7 @@ def test_descriptors_of_one_worker(jobs):
 
 
 @pytest.mark.parametrize('limit', [3, 4, 6, 8, 10, 12, 16, 20, 24, 32])
-def test_few_descriptors(jobs, limit):
+def test_a_low_limit_of_descriptors_is_named_or_suffices(jobs, limit):
     """The error names the need, unless the limit sufficed."""
 
     def few():
@@ -246,7 +246,7 @@ def test_no_processes_left(jobs):
     poll(lambda: jobs.wait_until_gone(0) == [], 2, 'the end of all')
 
 
-def test_empty_environment(jobs):
+def test_workers_run_in_an_empty_environment(jobs):
     worker = jobs.sh('echo "$RANK $WORLD_SIZE $MASTER_ADDR"')
     running = jobs.cpprun('--nproc-per-node=2', worker, wrap=('env', '-i'))
     assert running.done(20) == 0, running.output
@@ -262,13 +262,13 @@ def test_empty_environment_with_python(jobs):
 
 
 @pytest.mark.parametrize('name', ['HOME', 'USER', 'LANG', 'TERM'])
-def test_optional_variables(jobs, name):
+def test_a_job_runs_without_an_optional_variable(jobs, name):
     running = jobs.cpprun(jobs.sh('echo ok'), env={name: None})
     assert running.done(20) == 0, running.output
 
 
 @pytest.mark.parametrize('value', [None, '', '/no/such'])
-def test_path(jobs, value):
+def test_a_path_without_python_is_reported(jobs, value):
     script = jobs.folder / 'x.py'
     script.write_text('print("from python")')
     running = jobs.cpprun(script, env={'PATH': value})
@@ -282,7 +282,7 @@ def test_path(jobs, value):
         assert has_no_traces(running.err)
 
 
-def test_huge_environment(jobs):
+def test_workers_get_a_huge_environment(jobs):
     env = {f'FILL_{i}': 'x' * 1000 for i in range(1500)}
     running = jobs.cpprun('--nproc-per-node=2', jobs.sh('echo "$FILL_1499" | wc -c'), env=env)
     assert running.done(20) == 0, running.output
@@ -307,7 +307,7 @@ def test_environment_that_fits_the_launcher_but_no_worker(jobs):
     assert has_no_traces(running.err)
 
 
-def test_unusual_variables(jobs):
+def test_workers_get_variables_with_unusual_names_and_values(jobs):
     env = dict(jobs.env())
     env.update({'WITH SPACE': '1', 'ünï': 'cödé', 'EMPTY': '', 'LINES_IN_IT': 'a\nb'})
     running = jobs.cpprun(jobs.sh('printf "%s" "$LINES_IN_IT$EMPTY"'), env=env)

@@ -94,7 +94,7 @@ def test_https_with_a_certificate_that_the_machine_trusts(jobs, hook, tmp_path):
     assert len(hook.got) == 1 and 'no notice was sent: ' in job.err and 'trusted' in job.err
 
 
-def test_nobody_listens(jobs):
+def test_a_notice_that_cannot_be_sent_is_reported(jobs):
     job = fails(jobs, env={'CPPRUN_NOTIFY_URL': f'http://127.0.0.1:{free_port()}/x'})
     assert 'no notice was sent: ' in job.err
 

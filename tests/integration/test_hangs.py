@@ -40,7 +40,7 @@ def root_cause(job):
     return re.search(r' hung on rank (\d+) \(.*\n  cause     (.*)', unwrapped)
 
 
-def test_suspended_rank(jobs):
+def test_a_rank_stopped_by_a_signal_is_named(jobs):
     # It works until it is stopped: else its lack of CPU time may count from an earlier moment.
     code = """
 while rank == '1' and time.process_time() < 0.5:

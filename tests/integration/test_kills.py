@@ -202,7 +202,7 @@ def test_signal_at_any_moment_of_the_start(jobs, milliseconds):
     assert jobs.wait_until_gone(1) == []
 
 
-def test_terminal_hangup(jobs):
+def test_a_closed_terminal_ends_the_job(jobs):
     """A closed terminal: SIGHUP to the foreground job, and output to nowhere."""
     main, other = os.openpty()
     worker = jobs.sh('trap "echo hup >$MARKS/hup$RANK; exit 0" HUP\n' + FOR_EVER)
@@ -251,7 +251,7 @@ def test_in_the_background_of_a_shell(jobs):
     assert jobs.wait_until_gone() == []
 
 
-def test_nohup(jobs):
+def test_sigterm_ends_a_job_under_nohup(jobs):
     running = jobs.cpprun('--nproc-per-node=2', jobs.sh(FOR_EVER), wrap=('nohup',))
     jobs.numbers(['up0', 'up1'])
     running.send(signal.SIGTERM)

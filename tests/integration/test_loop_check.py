@@ -30,6 +30,6 @@ def test_refused_on_a_loop(call, tmp_path):
 
 
 @pytest.mark.parametrize('call', MADE)
-def test_made(call, tmp_path):
+def test_calls_that_do_not_block_are_allowed(call, tmp_path):
     done = probe(call, tmp_path)
     assert (done.returncode, done.stdout) == (0, 'made\n'), done.stderr

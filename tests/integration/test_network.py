@@ -109,7 +109,7 @@ def frame(body):
     return struct.pack('<I', len(body)) + body
 
 
-def test_random_bytes(target):
+def test_random_bytes_do_no_harm(target):
     dice = random.Random(7)
     for _ in range(200):
         data = dice.randbytes(dice.randrange(1, 3000))
@@ -157,7 +157,7 @@ def test_broken_frame_drops_its_peer(target, data):
     target.check()
 
 
-def test_truncated_frames(target):
+def test_truncated_frames_do_no_harm(target):
     whole = MAGIC + frame(b'\x92\xa5hello\x80')
     for size in range(1, len(whole)):
         with connect(target.port) as peer:

@@ -53,16 +53,16 @@ def test_host_is_found_by_address_without_name_resolution(cluster, net):
     cluster.finish()
 
 
-def test_no_dns(cluster, net):
+def test_numeric_addresses_need_no_resolver(cluster, net):
     """A resolver that never answers: numeric addresses need none."""
     hosts = net(2)
     for i in range(2):
-        hosts.etc(i, 'resolv.conf', 'nameserver 10.230.7.200\noptions timeout:30\n')
+        hosts.etc(i, 'resolv.conf', 'nameserver 10.230.7.200\noptions timeout:30 attempts:5\n')
         hosts.etc(i, 'hosts', '')
     job = Job(cluster, 2, host=hosts.addr(0), net=hosts)
     agents = job.agents(0, 1)
     world = cluster.world(0, 1)
-    assert world.begun - agents[0].started < 8
+    assert world.begun - agents[0].started < 100, 'a question takes 150 s'
     assert_reachable_master(world, hosts)
     cluster.finish()
 
@@ -70,7 +70,7 @@ def test_no_dns(cluster, net):
 # ---------------------------------------------------------------- addresses
 
 
-def test_ipv6_only(cluster, net):
+def test_nodes_with_ipv6_alone_form_a_job(cluster, net):
     hosts = net(2, 'v6')
     job = Job(cluster, 2, host=hosts.addr(0), net=hosts)
     job.agents(0, 1)

@@ -15,7 +15,7 @@ def logs(jobs, rank, name='stdout.log'):
     return next(jobs.folder.glob(f'logs/*/attempt_0/{rank}/{name}'))
 
 
-def test_much_output(jobs):
+def test_much_output_is_complete_in_bounded_memory(jobs):
     """100 MB of lines of two workers: complete, whole lines, in bounded memory."""
     count, size = 500_000, 100
     code = (
@@ -131,7 +131,7 @@ def test_with_log_files_a_job_continues_without_its_reader_and_reports_it(jobs):
 
 
 @pytest.mark.parametrize('args', [(), ('--nproc-per-node=2',), ('--tee=3',)])
-def test_full_stdout(jobs, args):
+def test_a_job_succeeds_with_a_full_stdout(jobs, args):
     with open('/dev/full', 'wb') as full:
         worker = jobs.sh('echo text || :; echo x >"$MARKS/ran$RANK"')
         running = jobs.cpprun(*args, worker, stdout=full)
@@ -142,7 +142,7 @@ def test_full_stdout(jobs, args):
 
 @pytest.mark.parametrize('closed', ['>&-', '2>&-', '<&-', '<&- >&- 2>&-'])
 @pytest.mark.parametrize('args', [[], ['--nproc-per-node=2'], ['--tee=3', '--log-dir=logs']])
-def test_closed_streams(jobs, closed, args):
+def test_closed_streams_are_dev_null_in_workers(jobs, closed, args):
     """Workers get /dev/null there, never a descriptor of the launcher."""
     code = (
         'import os\n'
@@ -292,7 +292,7 @@ def test_reader_sees_the_end_although_a_daemon_lives(jobs):
         ('loop', ''),
     ],
 )
-def test_error_files(jobs, make, named):
+def test_unusual_error_files_do_no_harm(jobs, make, named):
     write = 'open(path, "wb").write({})'
     how = {
         'broken': write.format('b\'{"message": {"message": "oh\''),

@@ -193,7 +193,7 @@ def test_a_site_customisation_counts(jobs):
         seen_by(jobs, preload, 'script.py', env={'PYTHONPATH': str(jobs.folder / 'site')})
 
 
-def test_virtual_environments(jobs):
+def test_forked_workers_have_the_virtual_environment(jobs):
     venv = jobs.folder / 'venv'
     subprocess.run([sys.executable, '-m', 'venv', '--without-pip', venv], check=True)
     script(jobs, SHOW)
@@ -598,7 +598,7 @@ def test_a_script_that_may_import_the_modules_waits(jobs, code):
 
 
 @pytest.mark.parametrize('value', ['', 'off'])
-def test_off(jobs, value):
+def test_values_that_turn_preload_off(jobs, value):
     script(jobs, 'print("runs")')
     job = start(jobs, value, 'script.py')
     assert job.done() == 0

@@ -16,7 +16,7 @@ from mounted_files import mount as mount  # a fixture
 GOES_S = 60  # far above limits::kFolderRemovalTimeout
 
 
-def test_after_success(jobs, mount):
+def test_nothing_is_left_after_success(jobs, mount):
     folder = mount()
     env = {'TMPDIR': str(folder), 'OMP_NUM_THREADS': '1'}
     job = jobs.cpprun('--nproc-per-node=2', jobs.sh('exit 0'), env=env)

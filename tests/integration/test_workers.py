@@ -12,7 +12,7 @@ def root_cause_index(running):
 
 
 @pytest.mark.parametrize('code', [0, 1, 2, 127, 255])
-def test_exit_codes(jobs, code):
+def test_exit_code_of_a_worker_is_reported(jobs, code):
     running = jobs.cpprun('--nproc-per-node=2', jobs.sh(f'[ "$RANK" = 0 ] || exit {code}'))
     assert running.done(20) == (0 if code == 0 else 1), running.output
     if code != 0:
@@ -23,7 +23,7 @@ def test_exit_codes(jobs, code):
 
 
 @pytest.mark.parametrize('name', ['SEGV', 'KILL', 'ABRT', 'TERM', 'INT', 'HUP', 'USR1', 'PIPE'])
-def test_signals(jobs, name):
+def test_signal_that_ended_a_worker_is_reported(jobs, name):
     number = signal.Signals[f'SIG{name}']
     running = jobs.cpprun('--nproc-per-node=2', jobs.sh(f'[ "$RANK" = 0 ] || kill -{name} $$'))
     assert running.done(20) == 1, running.output

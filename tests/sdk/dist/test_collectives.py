@@ -69,7 +69,7 @@ def test_debug_checks_accept_matching_calls(ranks):
 
 
 @pytest.mark.parametrize('size', [1000, 40_000_000])
-def test_big_objects(ranks, size):
+def test_large_objects_are_gathered(ranks, size):
     done = [f'rank {rank} done' for rank in range(3)]
     assert ranks.case('dist', 3, 'big_objects', size).well().lines() == done
 
@@ -77,7 +77,7 @@ def test_big_objects(ranks, size):
 @pytest.mark.parametrize(
     ('n', 'case'), [(2, 'peer_killed'), (4, 'peer_killed'), (2, 'peer_killed_before_callback')]
 )
-def test_peer_killed(n, case):
+def test_a_killed_peer_breaks_the_group(n, case):
     with Alone(n, case, 'timeout=3600000') as job:
         lines = job.end(but=[1])
     assert len(lines['second']) == n - 1
@@ -89,7 +89,7 @@ def test_peer_killed(n, case):
 
 
 @pytest.mark.parametrize('n', [2, 3])
-def test_peer_stopped(n):
+def test_a_stopped_peer_times_out(n):
     with Alone(n, 'peer_stopped', 'timeout=3000') as job:
         lines = job.end(but=[1])
         job.ranks[1].send_signal(signal.SIGCONT)
@@ -144,7 +144,7 @@ def test_exception_on_one_rank():
         assert line.startswith('DistNetworkError')
 
 
-def test_dropped_works():
+def test_works_that_are_dropped_still_complete():
     with Alone(2, 'dropped', 'timeout=20000') as job:
         lines = job.end()
     assert lines == {'got': ['20 waiting'] * 2}

@@ -11,7 +11,7 @@ def sums(world):
 
 @pytest.mark.parametrize('flags', [(), ('--worker-store=agent',)])
 @pytest.mark.parametrize('method', ['', 'init_method=env://', 'init_method=env://?store=agent'])
-def test_environment(ranks, method, flags):
+def test_a_group_forms_from_the_environment(ranks, method, flags):
     words = [method] if method else []
     ended = ranks.cpprun(3, *case('form'), *words, flags=flags).well()
     assert ended.lines() == sums(3)
@@ -34,7 +34,7 @@ def test_tcp_without_a_launcher(ranks):
     assert ranks.run('bash', '-c', script).well().lines() == sums(4)
 
 
-def test_file(ranks):
+def test_a_group_forms_by_a_file(ranks):
     path = ranks.folder / 'meet'
     for _ in range(2):
         assert ranks.case('dist', 3, 'form', f'init_method=file://{path}').well().lines() == sums(3)
@@ -65,13 +65,13 @@ def test_several_groups_in_sequence(ranks):
     assert ranks.case('dist', 2, 'form_twice').well().lines() == sorted(sums(2) * 3)
 
 
-def test_single_process(ranks):
+def test_one_process_forms_a_group(ranks):
     program, name = case('form_solo')
     assert ranks.run(program, name).well().lines() == ['rank 0 of 1 sum 1']
 
 
 @pytest.mark.parametrize('name', ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT'])
-def test_missing_variable(ranks, name):
+def test_a_missing_variable_is_named(ranks, name):
     env = {'RANK': '0', 'WORLD_SIZE': '1', 'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': '1'}
     env[name] = ''
     (line,) = ranks.run(*case('form'), env=env).well().lines()
@@ -79,7 +79,7 @@ def test_missing_variable(ranks, name):
     assert f' {name},' in line
 
 
-def test_interface(ranks):
+def test_the_network_interface_is_used_or_named(ranks):
     assert ranks.case('dist', 2, 'form', 'gloo_interface=lo').well().lines() == sums(2)
     env = {'GLOO_SOCKET_IFNAME': 'no-such-interface'}
     lines = ranks.case('dist', 2, 'form', env=env).well().lines()
@@ -97,7 +97,7 @@ def test_world_sizes_differ(ranks):
         assert 'world size 3' in line
 
 
-def test_duplicate_rank(ranks):
+def test_a_rank_that_is_taken_twice_is_named(ranks):
     words = ('2:rank=1', 'timeout=3600000')
     lines = ranks.case('dist', 3, 'form', *words, seconds=15).well().lines()
     assert len(lines) == 3
@@ -117,14 +117,14 @@ def test_rank_out_of_range(ranks):
     assert any('DistTimeoutError' in line and 'missing rank(s): 1' in line for line in lines)
 
 
-def test_missing_rank(ranks):
+def test_missing_ranks_are_named(ranks):
     lines = ranks.case('dist', 2, 'form', 'world_size=4', 'timeout=2000').well().lines()
     assert len(lines) == 2
     for line in lines:
         assert 'missing rank(s): 2, 3' in line
 
 
-def test_no_server(ranks):
+def test_a_store_without_a_server_is_named(ranks):
     words = (f'init_method=tcp://127.0.0.1:{free_port()}', 'rank=1', 'world_size=2', 'timeout=1000')
     (line,) = ranks.run(*case('form'), *words, seconds=10).well().lines()
     assert 'DistTimeoutError' in line
@@ -149,12 +149,12 @@ def test_store_and_method(ranks):
     assert 'both store and init_method' in line
 
 
-def test_destroy_twice(ranks):
+def test_a_group_can_be_destroyed_and_formed_again(ranks):
     lines = ranks.case('dist', 2, 'destroy_twice').well().lines()
     assert lines == ['initialized no'] * 2 + sums(2)
 
 
-def test_never_destroy(ranks):
+def test_a_process_may_end_without_destroying_its_group(ranks):
     for _ in range(5):
         assert ranks.case('dist', 3, 'never_destroy', seconds=20).well().lines() == sums(3)
 
@@ -167,7 +167,7 @@ def test_never_destroy(ranks):
         ('after_destroy', 'was destroyed'),
     ],
 )
-def test_wrong_state(ranks, name, text):
+def test_calls_in_the_wrong_state_are_refused(ranks, name, text):
     lines = ranks.case('dist', 2, name).well().lines()
     assert len(lines) == 2
     assert all('DistStateError' in line and text in line for line in lines)

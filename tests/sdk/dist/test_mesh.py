@@ -8,7 +8,7 @@ def test_groups_equal_pythons(ranks):
     assert ours == pythons
 
 
-def test_refusals(ranks):
+def test_wrong_arguments_are_refused(ranks):
     lines = ranks.case('dist', 2, 'mesh_refusals').well().lines('rank 0')
     for text in (
         'the world size 2 must be divisible by group_size, which is 3',

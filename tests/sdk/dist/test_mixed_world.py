@@ -19,7 +19,7 @@ def mixed(ranks, n, python_ranks, case, *, twin='form_group.py', flags=()):
 
 @pytest.mark.parametrize('flags', [(), ('--worker-store=agent',)])
 @pytest.mark.parametrize('python_ranks', ['0', '1'])
-def test_two_ranks(ranks, python_ranks, flags):
+def test_python_and_cpp_form_a_group_of_two(ranks, python_ranks, flags):
     assert mixed(ranks, 2, python_ranks, 'form', flags=flags) == sums(2)
 
 
@@ -37,7 +37,7 @@ def test_groups_of_three_ranks(ranks, python_ranks):
 
 
 @pytest.mark.parametrize('python_rank', [0, 1])
-def test_objects(ranks, python_rank):
+def test_objects_pass_between_python_and_cpp(ranks, python_rank):
     lines = mixed(ranks, 2, python_rank, 'objects', twin='objects.py')
     (typed,) = [line for line in lines if ' typed ' in line]
     assert typed.endswith(

@@ -17,7 +17,7 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize('what', list(DIFFERENT))
-def test_different_models(ranks, what):
+def test_models_that_differ_between_ranks_are_refused(ranks, what):
     ended = ranks.case('nn', 3, 'ddp_different_models', what, seconds=15).well()
     errors = ended.lines('error ')
     assert len(errors) == 3
@@ -80,7 +80,7 @@ def test_uneven_without_join(ranks):
     assert 'onnection' in ended.lines('error 1 ')[0]
 
 
-def test_stalled_peer(ranks):
+def test_a_stalled_peer_times_out(ranks):
     ended = ranks.case('nn', 2, 'ddp_stalled', seconds=20).well()
     assert 'imed out' in ended.lines('error 0 ')[0]
 
@@ -100,7 +100,7 @@ def test_marked_twice_is_named(ranks):
     assert all('third.bias' in error for error in errors)
 
 
-def test_lifetimes(ranks):
+def test_ddp_and_its_model_may_end_in_any_order(ranks):
     ended = ranks.case('nn', 2, 'ddp_lifetimes', seconds=20).well()
     assert ended.lines() == ['quiet', 'quiet']
 

@@ -74,7 +74,7 @@ MIXED = ['plain', 'views', 'buffers', 'unused', 'static', 'no_sync', 'fp16_hook'
 
 
 @pytest.mark.parametrize('cpp_rank', [0, 1])
-def test_mixed_world(ranks, cpp_rank):
+def test_cpp_and_python_ranks_train_together(ranks, cpp_rank):
     """One job of which one rank is C++ and the other Python gives the same numbers."""
     ours = ranks.case('nn', 2, 'ddp_train', *MIXED).well()
     script = (

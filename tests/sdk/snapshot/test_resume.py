@@ -198,7 +198,7 @@ def test_launchers_choice_comes_first(ranks):
     assert starts(job) == ['disk step 4']
 
 
-def test_under_torchrun(ranks):
+def test_a_program_under_torchrun_resumes_from_disk(ranks):
     whole = train(ranks, 2, folder='a')
     torchrun = (PYTHON, '-m', 'torch.distributed.run', '--standalone', '--nproc_per_node=2')
     case = (BIN / 'sdk_snapshot_cases', 'snapshot_train', 'dir=b')
@@ -250,5 +250,5 @@ def test_training_pauses_for_one_copy(ranks):
 @pytest.mark.parametrize('apart', [0, 1])
 def test_parameters_that_differ_between_ranks_are_reported(ranks, apart):
     job = ranks.case('snapshot', 3, 'snapshot_differs', f'apart={apart}').well()
-    said = "parameter '1.weight' is not the same on ranks 0 and 2"
-    assert job.err.count(said) == (not apart)
+    warning = "parameter '1.weight' is not the same on ranks 0 and 2"
+    assert job.err.count(warning) == (not apart)
