@@ -51,7 +51,7 @@ def crashes(bench, subject, count):
         for which in ('first crash', 'later crashes')
     )
     to_first_signal = bench.rows.row(
-        'respawn', f'n = {count}: a worker killed, to the first other told', 'ms', Goal(1)
+        'respawn', f'n = {count}: a worker killed, to the first other signalled', 'ms', Goal(1)
     )
     with Job(bench) as job:
         attempts = bench.size.crashes + 1

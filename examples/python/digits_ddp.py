@@ -30,7 +30,7 @@ DATA = pathlib.Path(__file__).parent / "data" / "digits.csv.gz"
 TEST_SIZE = 360
 
 
-def say(text):
+def report(text):
     print(f"[rank {dist.get_rank()}] {text}", flush=True)
 
 
@@ -51,7 +51,7 @@ def join():
         dist.init_process_group("gloo")
     else:  # started by hand, without a launcher
         dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    say(f"started as process {os.getpid()}, one of {dist.get_world_size()}")
+    report(f"started as process {os.getpid()}, one of {dist.get_world_size()}")
 
 
 def all_stop():
@@ -127,21 +127,21 @@ def main():
     epochs_done = state.resume()
     if is_first and epochs_done:
         done = f"{epochs_done} of {args.epochs} training epochs are done"
-        say(f"resuming from snapshot {args.snapshot}: {done}, read from {state.source}")
+        report(f"resuming from snapshot {args.snapshot}: {done}, read from {state.source}")
     for epoch in range(epochs_done, args.epochs):
         loss = train_epoch(epoch, model, optimizer, loader)
         time.sleep(args.sleep)
         saved = "snapshot saved" if state.save(epoch + 1) else "snapshot not saved"
         if is_first:
-            say(f"training epoch {epoch + 1} of {args.epochs} done, loss {loss:.4f}, {saved}")
+            report(f"training epoch {epoch + 1} of {args.epochs} done, loss {loss:.4f}, {saved}")
         if all_stop():
             leave(cpprun_worker.STOPPED_RESUMABLE)
 
     right = count_right(model, test)
     if is_first:
         share = f"{right} of {TEST_SIZE} unseen digits read right"
-        say(f"test accuracy {100 * right / TEST_SIZE:.1f} % ({share})")
-        say(f"parameters {checksum(model)}")
+        report(f"test accuracy {100 * right / TEST_SIZE:.1f} % ({share})")
+        report(f"parameters {checksum(model)}")
     leave()
 
 

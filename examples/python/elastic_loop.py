@@ -22,7 +22,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "worker_sdk" / "pytho
 from cpprun_worker import elastic
 
 
-def say(text):
+def report(text):
     print(f"[rank {os.environ['RANK']}] {text}", flush=True)
 
 
@@ -44,16 +44,16 @@ def train(options):
             this = elastic.current_round()
             if begun != this.number:
                 begun = this.number
-                say(f"process {os.getpid()} continues with step {step} in round {begun}")
+                report(f"process {os.getpid()} continues with step {step} in round {begun}")
             inputs, wanted = batch(step, this.rank)
             optimizer.zero_grad()
             nn.functional.mse_loss(ddp(inputs), wanted).backward()
             optimizer.step()
             time.sleep(options.sleep)
             if this.rank == 0 and (step + 1) % 10 == 0:
-                say(f"step {step + 1} of {options.steps}")
+                report(f"step {step + 1} of {options.steps}")
     content = b"".join(each.detach().numpy().tobytes() for each in model.parameters())
-    say(f"all steps done, parameters {hashlib.sha256(content).hexdigest()[:16]}")
+    report(f"all steps done, parameters {hashlib.sha256(content).hexdigest()[:16]}")
     dist.destroy_process_group()
 
 

@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 
-def say(step, text):
+def report(step, text):
     print(f"[rank {dist.get_rank()}] step {step}: {text}", flush=True)
 
 
@@ -39,19 +39,19 @@ def accuracy(model, loader):
 # 1. Set up: rank, world size and rendezvous address come from the launcher's environment.
 dist.init_process_group("gloo")
 rank, world = dist.get_rank(), dist.get_world_size()
-say(1, f"joined a group of {world}" + (", as its master" if rank == 0 else ""))
+report(1, f"joined a group of {world}" + (", as its master" if rank == 0 else ""))
 
 # 2. Split the data: each rank gets its own part, in an order that changes every training epoch.
 train, test = made_up_data(seed=1, size=600), made_up_data(seed=2, size=300)
 sampler = DistributedSampler(train, shuffle=True)
 train_loader = DataLoader(train, batch_size=20, sampler=sampler)
 test_loader = DataLoader(test, batch_size=50, sampler=DistributedSampler(test, shuffle=False))
-say(2, f"has {len(sampler)} of {len(train)} training samples")
+report(2, f"has {len(sampler)} of {len(train)} training samples")
 
 # 3. Wrap the model: DDP copies rank 0's parameters to all ranks and averages all gradients.
 torch.manual_seed(rank)
 model = DistributedDataParallel(nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 3)))
-say(3, "wrapped the model")
+report(3, "wrapped the model")
 
 # 4. Train and test, as in one process except for set_epoch: without it the order never changes.
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -62,16 +62,16 @@ for epoch in range(5):
         nn.functional.cross_entropy(model(points), labels).backward()
         optimizer.step()
 result = accuracy(model, test_loader)
-say(4, f"trained; accuracy {100 * result:.1f} %")
+report(4, f"trained; accuracy {100 * result:.1f} %")
 
 # 5. Gather results, if needed: a Python object of each rank, on all ranks.
 gathered = [None] * world
 dist.all_gather_object(gathered, {"rank": rank, "accuracy": round(result, 4)})
-say(5, f"gathered from ranks {[item['rank'] for item in gathered]}")
+report(5, f"gathered from ranks {[item['rank'] for item in gathered]}")
 
 # 6. Clean up, and exit without Python's tear-down: DDP keeps the group alive, and torch 2.11
 #    sometimes aborts when the interpreter ends while gloo's threads still run.
-say(6, "leaves the group")
+report(6, "leaves the group")
 dist.destroy_process_group()
 sys.stdout.flush()
 os._exit(0)

@@ -1,7 +1,7 @@
 """torchrun --rdzv-backend=cpprun: the rendezvous at cpprun's coordinator.
 
 torchrun finds `creator` by the entry point `torchrun.handlers`. `cpprunctl rendezvous-client` is
-the node's part of the job; this module talks to it with JSON lines.
+the node's part of the job; this module exchanges JSON lines with it.
 """
 
 import json

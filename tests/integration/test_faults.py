@@ -29,7 +29,7 @@ for step in range(0 if attempt == 0 else 3, 10):
 """
 
 # Waits until the test lets it end, so that a timed fault finds it.
-UNTIL_TOLD = """
+UNTIL_RELEASED = """
 import pathlib
 marks = pathlib.Path(os.environ['MARKS'])
 (marks / f'running-{rank}-{attempt}').write_text(str(os.getpid()))
@@ -126,7 +126,7 @@ def test_snapshot_commit_is_a_fault_place(jobs, plan):
 def test_timed_fault_hits_any_program(jobs, plan):
     fault = {'do': 'kill', 'at': {'rank': 'any', 'after_s': [0.05, 0.1]}}
     path = plan(fault, expect={'restarts': 1})
-    job = launch(jobs, path, UNTIL_TOLD.replace('ENDS', 'attempt == 1'))
+    job = launch(jobs, path, UNTIL_RELEASED.replace('ENDS', 'attempt == 1'))
     assert job.done(60) == 0, job.err
     assert len(injected_faults(job)) == 1
 
@@ -146,7 +146,7 @@ def test_same_seed_gives_the_same_faults(jobs, plan):
 def test_random_faults_happen_until_the_job_ends(jobs, plan):
     """Two faults may happen within one round: restarts are fewer then."""
     path = plan({'do': 'kill', 'at': {'every_s': 0.05}, 'times': 3}, expect={'restarts': [1, 3]})
-    job = launch(jobs, path, UNTIL_TOLD.replace('ENDS', 'False'))
+    job = launch(jobs, path, UNTIL_RELEASED.replace('ENDS', 'False'))
     poll(
         lambda: len(injected_faults(job)) == 3 or job.process.poll() is not None,
         60,
@@ -196,7 +196,7 @@ def test_dropped_connection_is_restored_and_workers_stay(jobs, plan):
 
 def test_killed_agent_ends_its_workers(jobs, plan):
     path = plan({'do': 'kill-agent', 'at': {'after_s': 0}})
-    job = launch(jobs, path, UNTIL_TOLD.replace('ENDS', 'False'))
+    job = launch(jobs, path, UNTIL_RELEASED.replace('ENDS', 'False'))
     assert job.done(60) == -9
     assert 'fault 1 is injected at node 0 in round 1' in job.err
 

@@ -4,7 +4,7 @@ only then."""
 import pytest
 from conftest import PYTHON
 
-SAID = 'no process serves MASTER_PORT'
+WARNING = 'no process serves MASTER_PORT'
 SOON = {'CPPRUN_TEST_MINUTE': '0.2'}
 
 # connect() as torch's client does it: without blocking, again and again.
@@ -28,13 +28,13 @@ over = os.path.join(os.environ['MARKS'], 'over')
 def test_workers_that_only_connect_cause_one_warning(jobs):
     code = CONNECT + 'while not os.path.exists(over): connect(port); time.sleep(0.05)'
     job = jobs.cpprun('--nproc-per-node=2', jobs.py(code), env=SOON)
-    port = job.wait_for(SAID + r' (\d+)')[1]
+    port = job.wait_for(WARNING + r' (\d+)')[1]
     assert '--worker-store=agent' in job.err
     again = jobs.py(CONNECT + f'for _ in range(20): connect({port})')
     assert jobs.cpprun(again).done() == 0
     (jobs.marks / 'over').touch()
     assert job.done() == 0, job.output
-    assert job.err.count(SAID) == 1
+    assert job.err.count(WARNING) == 1
 
 
 def test_each_round_warns(jobs):
@@ -44,9 +44,9 @@ def test_each_round_warns(jobs):
         'sys.exit(os.environ["TORCHELASTIC_RESTART_COUNT"] == "0")'
     )
     job = jobs.cpprun('--max-restarts=1', jobs.py(code), env=SOON)
-    job.wait_for(SAID)
+    job.wait_for(WARNING)
     (jobs.marks / 'over0').touch()
-    job.wait_for_all(SAID, 2)
+    job.wait_for_all(WARNING, 2)
     (jobs.marks / 'over1').touch()
     assert job.done() == 0, job.output
 
@@ -62,7 +62,7 @@ except dist.DistError: pass
 """
     script = jobs.script(code, PYTHON)
     job = jobs.cpprun('--no-python', script, env=SOON)
-    job.wait_for(SAID, 120)
+    job.wait_for(WARNING, 120)
 
 
 def test_job_that_never_connects_causes_no_warning(jobs):
@@ -74,7 +74,7 @@ def test_job_that_never_connects_causes_no_warning(jobs):
     sleeper = jobs.cpprun('--nproc-per-node=2', jobs.sh('exec sleep 2'), env=SOON)
     other = jobs.cpprun(jobs.py(code), env=SOON)
     assert [sleeper.done(), other.done()] == [0, 0], sleeper.output + other.output
-    assert SAID not in sleeper.output + other.output
+    assert WARNING not in sleeper.output + other.output
 
 
 def test_closed_store_causes_no_warning(jobs):
@@ -91,11 +91,11 @@ time.sleep(1)
 """
     job = jobs.cpprun(jobs.py(code), env=SOON)
     assert job.done() == 0, job.output
-    assert SAID not in job.output
+    assert WARNING not in job.output
 
 
 def test_agents_store_causes_no_warning(jobs):
     code = CONNECT + 'assert connect(port); time.sleep(1)'
     job = jobs.cpprun('--worker-store=agent', jobs.py(code), env=SOON)
     assert job.done() == 0, job.output
-    assert SAID not in job.output
+    assert WARNING not in job.output

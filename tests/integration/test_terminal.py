@@ -9,7 +9,7 @@ import pytest
 from conftest import BIN, free_port, poll
 from terminal import Terminal, set_size
 
-TELL = """
+SHOW = """
 import os, signal, sys, time
 def show(text):
     os.write(1, (text + '\\n').encode())
@@ -31,7 +31,7 @@ def screen(jobs):
 
 
 def two(jobs, code, *flags):
-    return ('--nproc-per-node=2', *flags, *jobs.py(TELL + code))
+    return ('--nproc-per-node=2', *flags, *jobs.py(SHOW + code))
 
 
 def test_workers_see_a_terminal_of_its_size(jobs, screen):
@@ -112,7 +112,7 @@ show('')
 @pytest.mark.parametrize('workers', [1, 2])
 def test_messages_begin_a_line_of_their_own(jobs, screen, workers):
     code = "os.write(2, b'\\r 10%\\r 20%'); time.sleep(0.5); sys.exit(3)"
-    job = screen(f'--nproc-per-node={workers}', *jobs.py(TELL + code))
+    job = screen(f'--nproc-per-node={workers}', *jobs.py(SHOW + code))
     assert job.done() == 1
     assert re.search(rb'20%\r\n(\x1b\[[0-9;]*m)*(error|cpprun|warning):', job.shown), job.shown
 
@@ -127,7 +127,7 @@ while not os.path.exists(os.environ['MARKS'] + '/seen'):
     time.sleep(0.01)
 sys.exit('\\nModuleNotFoundError: x')
 """
-    job = screen(*jobs.py(TELL + code))
+    job = screen(*jobs.py(SHOW + code))
     job.wait_for(b'True 111\r\n' + ''.join(f'{i}, ' for i in range(100)).encode() + b'prompt> ')
     (jobs.marks / 'seen').touch()
     assert job.done() == 1
@@ -180,8 +180,8 @@ def test_failure_on_a_terminal_has_colours_and_one_block(jobs, screen):
 
 
 @pytest.mark.skipif(not shutil.which('tmux'), reason='tmux is not installed')
-def test_under_tmux(jobs):
-    (program, script) = jobs.py(TELL + 'show(f"{os.isatty(1)} {os.get_terminal_size(1).columns}")')
+def test_workers_have_the_terminal_of_tmux(jobs):
+    (program, script) = jobs.py(SHOW + 'show(f"{os.isatty(1)} {os.get_terminal_size(1).columns}")')
     socket = jobs.folder / 'tmux'
     out = jobs.marks / 'done'
     args = f'--standalone --nproc-per-node=2 {program} {script}'

@@ -13,7 +13,7 @@ from nodes import Job, cluster, free_port, wait_for  # noqa: F401
 END_WAIT = 5  # limits::kTraceEndWait
 PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 
-TELLS = """
+PARENT_WRITER = """
 import os, sys, time
 rank, r = os.environ['RANK'], os.environ['CPPRUN_ROUND']
 folder = os.environ['NODES_DIR']
@@ -26,7 +26,7 @@ while True:
             sys.exit(code)
     time.sleep(0.02)
 """
-PROGRAM = ('--no-python', sys.executable, '-c', TELLS)
+PROGRAM = ('--no-python', sys.executable, '-c', PARENT_WRITER)
 
 
 class Collector(Handler):

@@ -64,12 +64,12 @@ def main():
         callbacks=[Steps(), state],
     )
     found = state.resume(trainer)
-    trainer.add_callback(Said(state))
+    trainer.add_callback(ResumePrinter(state))
     trainer.train(resume_from_checkpoint=found)
     end(trainer.model)
 
 
-class Said(TrainerCallback):
+class ResumePrinter(TrainerCallback):
     def __init__(self, snapshots):
         self.snapshots = snapshots
 

@@ -195,7 +195,7 @@ def test_prune_keeps_the_newest(written):
 
 
 @pytest.mark.parametrize(
-    'words, said',
+    'words, message',
     [
         (('ls', 'gone.pt'), 'gone.pt: No such file or directory; check the path'),
         (('ls', 'text'), 'text is no whole tensor file'),
@@ -204,12 +204,12 @@ def test_prune_keeps_the_newest(written):
         (('convert', '.', 'x.pt'), 'name one of them'),
     ],
 )
-def test_errors_name_the_path_and_the_cure(written, words, said):
+def test_errors_name_the_path_and_the_cure(written, words, message):
     (written.folder / 'text').write_text('no zip file')
     (written.folder / 'step-7').mkdir()
     written.cut('training.pt')
     ended = written.ctl(*words)
-    assert ended.code in (1, 2) and said in ended.out + ended.err
+    assert ended.code in (1, 2) and message in ended.out + ended.err
 
 
 def test_old_pickles_and_code_are_rejected(files):

@@ -49,8 +49,8 @@ class InjectedFault:
 
 
 class Campaign:
-    def __init__(self, cluster, plan, say):
-        self.cluster, self.plan, self.say = cluster, list(plan), say
+    def __init__(self, cluster, plan, report):
+        self.cluster, self.plan, self.report = cluster, list(plan), report
         self.watch = Watch(cluster)
         self.injected, self.later, self.wrong = [], [], []
         self.step, self.moved_at = 0, None
@@ -144,12 +144,12 @@ class Campaign:
     def inject(self, fault, view):
         is_there = fault.who == 'worker' or fault.who in view.parts
         if not is_there or (fault.who == 'host' and 'standby' not in view.parts):
-            self.say(f'  (a worker is killed instead; host, standby and so on: {view.parts})')
+            self.report(f'  (a worker is killed instead; host, standby and so on: {view.parts})')
             fault = Fault(WORKER, 'kill', 'worker', step=fault.step, rank=fault.rank)
         injection = InjectedFault(fault, now(), self.watch.newest_formed)
         self.injected.append(injection)
         where = f'round {injection.round}, step {self.step}'
-        self.say(f'{len(self.injected)}: {fault.text()} ({where})')
+        self.report(f'{len(self.injected)}: {fault.text()} ({where})')
         if fault.row == FROZEN_HOST:
             injection.at += fault.for_s  # nothing can start before it wakes
         if fault.do == 'kill' and fault.who == 'host' and view.parts['host'] not in view.members:
@@ -250,11 +250,11 @@ def missed_targets(injected, times=1):
     return missed
 
 
-def run(folder, faults, seed, say=print):
+def run(folder, faults, seed, report=print):
     """The campaign. Returns failed expectations as texts, and the faults."""
     steps = steps_for(faults)
     cluster = Cluster(folder, steps)
-    campaign = Campaign(cluster, make_plan(seed, faults), say)
+    campaign = Campaign(cluster, make_plan(seed, faults), report)
     try:
         expected = cluster.undisturbed_hash()
         campaign.run()
@@ -266,7 +266,7 @@ def run(folder, faults, seed, say=print):
     finally:
         campaign.watch.close()
         cluster.close()
-    say(table_of(campaign.injected))
+    report(table_of(campaign.injected))
     return campaign.wrong, campaign.injected
 
 

@@ -101,24 +101,24 @@ def test_loads_a_module_by_rules(ranks):
 def test_misfits_are_named(ranks):
     folder = write(ranks, 1, 'fsdp')
     lines = ranks.lone_case('snapshot', 'dcp_misfits', folder).well().lines()
-    said = dict(line.split(': ', 1) for line in lines if ': ' in line)
-    assert 'missing: last.weight, last.bias' in said['names']
-    assert 'unexpected: model.4.bias, model.4.weight' in said['names']
-    assert 'optimizer' not in said['names']
+    errors = dict(line.split(': ', 1) for line in lines if ': ' in line)
+    assert 'missing: last.weight, last.bias' in errors['names']
+    assert 'unexpected: model.4.bias, model.4.weight' in errors['names']
+    assert 'optimizer' not in errors['names']
     shape = 'first.weight (in the file model.0.weight) ([33, 20] in the file, [34, 20] here)'
-    assert 'of another shape: first.bias' in said['shape'] and shape in said['shape']
+    assert 'of another shape: first.bias' in errors['shape'] and shape in errors['shape']
     assert 'untouched 1' in lines
     wide = 'last.bias (in the file model.4.bias) (float32 in the file, float64 here)'
-    assert f'of another dtype: {wide}' in said['exact']
-    assert "no tensor's name begins with 'net.'" in said['prefix']
-    assert "load_distributed_checkpoint: the rule from '0.' to 'b.*'" in said['rule']
-    assert "it has no tensor 'nothing'" in said['none']
-    assert "tensor 'model.0.bias' has the shape [33], wanted is [3]" in said['size']
-    assert "it has no object 'model.0.bias', but a tensor" in said['object']
-    assert '/gone' in said['absent']
+    assert f'of another dtype: {wide}' in errors['exact']
+    assert "no tensor's name begins with 'net.'" in errors['prefix']
+    assert "load_distributed_checkpoint: the rule from '0.' to 'b.*'" in errors['rule']
+    assert "it has no tensor 'nothing'" in errors['none']
+    assert "tensor 'model.0.bias' has the shape [33], wanted is [3]" in errors['size']
+    assert "it has no object 'model.0.bias', but a tensor" in errors['object']
+    assert '/gone' in errors['absent']
 
 
-# A change of `.metadata`, and what is said then.
+# A change of `.metadata`, and the error that it causes.
 CHANGES = [
     (FLIP, "__1_0.distcp: tensor 'model.0.weight' can't be loaded: record"),
     (
@@ -157,7 +157,7 @@ CHANGES = [
 def test_damage_is_named(ranks):
     folder = write(ranks, 2, 'fsdp')
 
-    def said(of=folder):
+    def error_of(of=folder):
         done = ranks.lone_case('snapshot', 'dcp_read', of)
         assert done.code != 0, done.out
         return done.err
@@ -165,17 +165,17 @@ def test_damage_is_named(ranks):
     changes = [change for change, _ in CHANGES]
     ranks.run(PYTHON, '-c', CHANGE, folder, *changes).well()
     for number, (change, why) in enumerate(CHANGES, 1):
-        assert why in said(f'{folder}-{number}'), change
+        assert why in error_of(f'{folder}-{number}'), change
 
     part, metadata = folder / '__1_0.distcp', folder / '.metadata'
     part.write_bytes(part.read_bytes()[:-1])
-    assert f'{part}: it was cut short: it has ' in said()
+    assert f'{part}: it was cut short: it has ' in error_of()
     part.unlink()
-    assert str(part) in said()
+    assert str(part) in error_of()
     whole = metadata.read_bytes()
     metadata.write_bytes(whole[: len(whole) // 2])
-    assert f'{metadata}: pickle, at byte' in said()
+    assert f'{metadata}: pickle, at byte' in error_of()
     metadata.write_bytes(pickle.dumps(print))
-    assert 'names builtins.print, which is none of those' in said()
+    assert 'names builtins.print, which is none of those' in error_of()
     metadata.unlink()
-    assert 'the folder has no .metadata' in said()
+    assert 'the folder has no .metadata' in error_of()

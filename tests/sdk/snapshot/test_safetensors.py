@@ -53,20 +53,20 @@ def test_loads_by_rules_and_python_reads_the_result(files):
 def test_misfits_are_named(files):
     words = ('safetensors_misfits', files.folder / 'whole.safetensors')
     lines = files.lone_case('snapshot', *words).well().lines()
-    said = dict(line.split(': ', 1) for line in lines if ': ' in line)
-    assert 'unexpected: ln_f.bias, ln_f.weight' in said['names']
-    assert 'missing: norm.weight, norm.bias' in said['names']
-    assert 'head_weight' not in said['names']  # tied to a parameter that is loaded
+    errors = dict(line.split(': ', 1) for line in lines if ': ' in line)
+    assert 'unexpected: ln_f.bias, ln_f.weight' in errors['names']
+    assert 'missing: norm.weight, norm.bias' in errors['names']
+    assert 'head_weight' not in errors['names']  # tied to a parameter that is loaded
     shape = 'embed.weight (in the file wte.weight) ([11, 8] in the file, [12, 8] here)'
-    assert f'of another shape: {shape}' in said['shape']
+    assert f'of another shape: {shape}' in errors['shape']
     assert 'untouched 1' in lines
     norm = 'blocks.0.norm.weight (in the file h.0.ln_1.weight) (bfloat16 in the file, float32 here)'
-    assert f'of another dtype: {norm}' in said['exact']
+    assert f'of another dtype: {norm}' in errors['exact']
     counts = 'counts (in the file wte.weight) (float32 in the file, int64 here)'
-    assert f'of another dtype: {counts}' in said['dtype']
-    assert "from 'h.' to 'b.*'" in said['rule']
-    assert "it has no tensor 'nothing'" in said['none']
-    assert 'cannot be opened' in said['absent']
+    assert f'of another dtype: {counts}' in errors['dtype']
+    assert "from 'h.' to 'b.*'" in errors['rule']
+    assert "it has no tensor 'nothing'" in errors['none']
+    assert 'cannot be opened' in errors['absent']
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ class SwaNet(torch.nn.Module):
         return self.last(torch.relu(self.norm(self.first(x))))
 
 
-def tell_state(kind, step, module):
+def print_state(kind, step, module):
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
         numbers = [f'{value:.17g}' for value in tensor.detach().double().reshape(-1).tolist()]
         print(kind, step, name, *numbers)
@@ -42,7 +42,7 @@ def main():
         sgd.step()
         for kind, model in models.items():
             model.update_parameters(net)
-            tell_state(kind, step, model)
+            print_state(kind, step, model)
     models['ema'].eval()
     print(f'forward {models["ema"](torch.ones(2, 5))[0].item():.17g}')
 

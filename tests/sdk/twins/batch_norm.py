@@ -21,7 +21,7 @@ class Net(torch.nn.Module):
         return self.norm(self.first(x)).tanh()
 
 
-def tell(name, tensor):
+def print_tensor(name, tensor):
     print(name, *[f'{value:.17g}' for value in tensor.detach().double().reshape(-1).tolist()])
 
 
@@ -37,12 +37,12 @@ for step in range(3):
     y = net(x)
     y.square().sum().backward()
     for rank, (out, dx) in enumerate(zip(y.split(sizes), x.grad.split(sizes), strict=True)):
-        tell(f'out {step} {rank}', out)
-        tell(f'dx {step} {rank}', dx)
+        print_tensor(f'out {step} {rank}', out)
+        print_tensor(f'dx {step} {rank}', dx)
         for name, parameter in net.named_parameters():
-            tell(f'grad {step} {rank} {name}', parameter.grad)
+            print_tensor(f'grad {step} {rank} {name}', parameter.grad)
         for name, buffer in net.named_buffers():
-            tell(f'buffer {step} {rank} {name}', buffer)
+            print_tensor(f'buffer {step} {rank} {name}', buffer)
 net.eval()
 for rank in range(len(sizes)):
-    tell(f'eval 3 {rank}', net(torch.ones(2, 3, 8, 8)))
+    print_tensor(f'eval 3 {rank}', net(torch.ones(2, 3, 8, 8)))

@@ -2,7 +2,7 @@
 
 import torch
 import torch.distributed as dist
-from ddp_nets import Batches, hash_of, mse, say
+from ddp_nets import Batches, hash_of, mse, print_line
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 computations = 0
@@ -64,9 +64,9 @@ def train(start, net, casts=False):
             loss = mse(ddp(x), y)
         loss.backward()
         sgd.step()
-        say(f'{start}loss {dist.get_rank()} {step} {loss.item():.17g}')
-    say(f'{start}computations {dist.get_rank()} {computations}')
-    say(f'{start}end {dist.get_rank()} {hash_of(ddp.module)}')
+        print_line(f'{start}loss {dist.get_rank()} {step} {loss.item():.17g}')
+    print_line(f'{start}computations {dist.get_rank()} {computations}')
+    print_line(f'{start}end {dist.get_rank()} {hash_of(ddp.module)}')
 
 
 def train_deep(start, checkpoints, casts):

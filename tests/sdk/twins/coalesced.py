@@ -10,7 +10,7 @@ from torch.distributed.distributed_c10d import ReduceOp, _coalescing_manager
 warnings.simplefilter('ignore', FutureWarning)
 
 
-def tell(what, tensors):
+def print_all(what, tensors):
     line = f'rank {dist.get_rank()} {what}'
     for tensor in tensors:
         plain = torch.view_as_real(tensor) if tensor.is_complex() else tensor
@@ -40,19 +40,19 @@ def calls_with(name):
         op = getattr(ReduceOp, op_name)
         reduced = three_of(dtype, 2)
         dist.all_reduce_coalesced(reduced, op=op)
-        tell(f'all_reduce {op_name} {name}', reduced)
+        print_all(f'all_reduce {op_name} {name}', reduced)
         if dtype.is_complex:
             continue
         parts = [torch.empty(2, 2, dtype=dtype), torch.empty(2, dtype=dtype)]
         with _coalescing_manager():
             dist.reduce_scatter_tensor(parts[0], values((2 * world, 2), dtype, 0.3), op=op)
             dist.reduce_scatter_tensor(parts[1], values((2 * world,), dtype, 0.7), op=op)
-        tell(f'reduce_scatter {op_name} {name}', parts)
+        print_all(f'reduce_scatter {op_name} {name}', parts)
     gathered = [torch.empty(2 * world, 2, dtype=dtype), torch.empty(world, dtype=dtype)]
     with _coalescing_manager():
         dist.all_gather_into_tensor(gathered[0], values((2, 2), dtype, 0.3))
         dist.all_gather_into_tensor(gathered[1], values((1,), dtype, 0.7))
-    tell(f'all_gather {name}', gathered)
+    print_all(f'all_gather {name}', gathered)
 
 
 def asynchronous_calls():
@@ -63,7 +63,7 @@ def asynchronous_calls():
         dist.all_gather_into_tensor(gathered, values((2,), torch.float32, 0.9), async_op=True)
     manager.wait()
     future.then(lambda done: done.value()[1].add_(0.5)).wait()
-    tell('async', [*reduced, gathered])
+    print_all('async', [*reduced, gathered])
 
 
 dist.init_process_group('gloo')

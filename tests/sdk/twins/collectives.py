@@ -17,24 +17,24 @@ IS_NCCL = 'backend=nccl' in sys.argv
 OPS = 'SUM PRODUCT MIN MAX BAND BOR BXOR AVG'.split()
 
 
-def say(text):
+def print_line(text):
     print(f'rank {dist.get_rank()} {text}', flush=True)
 
 
-def tell(what, result):
+def print_result(what, result):
     plain = torch.view_as_real(result.contiguous()) if result.is_complex() else result
-    say(what + ''.join(f' {v:.9g}' for v in plain.to(torch.float64).reshape(-1).tolist()))
+    print_line(what + ''.join(f' {v:.9g}' for v in plain.to(torch.float64).reshape(-1).tolist()))
 
 
 def numbers(values, dtype):
     return torch.tensor(values, dtype=torch.float64).to(dtype)
 
 
-def tell_or_refused(what, f):
+def print_or_refused(what, f):
     try:
-        tell(what, f())
+        print_result(what, f())
     except (RuntimeError, TypeError, ValueError):
-        say(f'{what} refused')
+        print_line(f'{what} refused')
 
 
 def reductions_of(name, op_name):
@@ -46,7 +46,7 @@ def reductions_of(name, op_name):
     if op_name == 'AVG' and not IS_NCCL and not (dtype.is_floating_point or dtype.is_complex):
         # Python's call fails on each rank after the sum, and leaves the group broken.
         for kind in kinds:
-            say(f'{kind}{what} refused')
+            print_line(f'{kind}{what} refused')
         return
 
     def all_reduce():
@@ -71,7 +71,7 @@ def reductions_of(name, op_name):
         'reduce_scatter_tensor': lambda: scattered(dist.reduce_scatter_tensor, lambda x: x),
     }
     for kind in kinds:
-        tell_or_refused(kind + what, calls[kind])
+        print_or_refused(kind + what, calls[kind])
 
 
 def real(x):
@@ -88,22 +88,22 @@ def moves_of(name):
     own = numbers([r, 10 * r], dtype)
     x = own.clone()
     dist.broadcast(x, 1)
-    tell(f'broadcast {name}', x)
+    print_result(f'broadcast {name}', x)
     gathered = three(dtype)
     dist.all_gather(gathered, own)
-    tell(f'all_gather {name}', torch.cat(gathered))
+    print_result(f'all_gather {name}', torch.cat(gathered))
     x = torch.zeros(6, dtype=dtype)
     dist.all_gather_into_tensor(x, own)
-    tell(f'all_gather_into_tensor {name}', x)
+    print_result(f'all_gather_into_tensor {name}', x)
     # Python rejects an output of shape [3, 2] on Gloo.
-    tell(f'stacked {name}', x)
+    print_result(f'stacked {name}', x)
     gathered = three(dtype) if r == 1 else None
     dist.gather(real(own), [real(one) for one in gathered] if r == 1 else None, 1)
-    tell(f'gather {name}', torch.cat(gathered) if r == 1 else own)
+    print_result(f'gather {name}', torch.cat(gathered) if r == 1 else own)
     parts = [own + own, own + own + own, own] if r == 1 else None
     x = torch.zeros(2, dtype=dtype)
     dist.scatter(real(x), [real(one) for one in parts] if r == 1 else None, 1)
-    tell(f'scatter {name}', x)
+    print_result(f'scatter {name}', x)
 
 
 def exchanges_of(name):
@@ -111,13 +111,13 @@ def exchanges_of(name):
     own = numbers([10 * r, 10 * r + 1, 10 * r + 2], dtype)
     x = torch.zeros(3, dtype=dtype)
     dist.all_to_all_single(real(x), real(own))
-    tell(f'all_to_all_single {name}', x)
+    print_result(f'all_to_all_single {name}', x)
     rows = torch.full((3 * (r + 1), 2), r).to(dtype)
     x = torch.zeros(6, 2, dtype=dtype)
     dist.all_to_all_single(real(x), real(rows), [1, 2, 3], [r + 1] * 3)
-    tell(f'all_to_all_single splits {name}', x)
+    print_result(f'all_to_all_single splits {name}', x)
     # Gloo has no all_to_all of lists in Python; this is its equivalent.
-    tell(f'all_to_all {name}', x)
+    print_result(f'all_to_all {name}', x)
 
 
 def sub_groups():
@@ -127,17 +127,17 @@ def sub_groups():
         return
     x = torch.tensor([r + 1.0, 6])
     dist.all_reduce(x, op=ReduceOp.AVG, group=group)
-    tell('sub all_reduce', x)
+    print_result('sub all_reduce', x)
     x = torch.tensor([r + 1.0])
     dist.broadcast(x, 2, group=group)
-    tell('sub broadcast', x)
+    print_result('sub broadcast', x)
     gathered = [torch.zeros(1), torch.zeros(1)] if r == 2 else None
     dist.gather(torch.tensor([r + 0.5]), gathered, 2, group=group)
-    tell('sub gather', torch.cat(gathered) if r == 2 else torch.zeros(1))
+    print_result('sub gather', torch.cat(gathered) if r == 2 else torch.zeros(1))
     if r == 0:
         dist.send(torch.tensor([7.0]), 2, group, 5)
     else:
-        say(f'sub recv from {dist.recv(x, 0, group, 5)}')
+        print_line(f'sub recv from {dist.recv(x, 0, group, 5)}')
     dist.barrier(group)
 
 
@@ -150,18 +150,18 @@ def point_to_point():
     dist.recv(x, before, tag=1)
     for work in works:
         work.wait()
-    tell('tags', torch.cat([x, y]))
+    print_result('tags', torch.cat([x, y]))
     ops = [dist.P2POp(dist.isend, own * 2, after), dist.P2POp(dist.irecv, x, before)]
     for work in dist.batch_isend_irecv(ops):
         work.wait()
-    tell('batch', x)
+    print_result('batch', x)
     if r != 0:
         dist.send(own, 0, tag=9)
         return
     total = 0.0
     for _ in range(2):
         total += 100 * dist.recv(x, tag=9) + x.item()
-    tell('anybody', torch.tensor([total], dtype=torch.float64))
+    print_result('anybody', torch.tensor([total], dtype=torch.float64))
 
 
 def asynchronous():
@@ -173,7 +173,7 @@ def asynchronous():
     for work in reversed(works):
         work.wait()
     for x in tensors:
-        tell('async', x[98:])
+        print_result('async', x[98:])
 
 
 def continuations():
@@ -182,7 +182,7 @@ def continuations():
     future.then(lambda done: done.value()[0].div_(3)).then(
         lambda done: done.value().add_(0.1)
     ).wait()
-    tell('then', x)
+    print_result('then', x)
 
     def fail(_):
         raise RuntimeError('out of ideas')
@@ -191,7 +191,7 @@ def continuations():
     try:
         future.then(fail).then(lambda done: done.value().zero_()).wait()
     except RuntimeError:
-        tell('then failed', x)
+        print_result('then failed', x)
 
 
 def objects():
@@ -202,16 +202,16 @@ def objects():
     own = {'rank': r, 'text': 'x' * (r * 5)}
     everybody = [None] * 3
     dist.all_gather_object(everybody, own)
-    say(f'all_gather_object {text(everybody)}')
+    print_line(f'all_gather_object {text(everybody)}')
     everybody = [None] * 3 if r == 1 else None
     dist.gather_object(own, everybody, 1)
-    say(f'gather_object {text(everybody or [])}')
+    print_line(f'gather_object {text(everybody or [])}')
     things = [own, r, None]
     dist.broadcast_object_list(things, 2)
-    say(f'broadcast_object_list {text(things)}')
+    print_line(f'broadcast_object_list {text(things)}')
     mine = [None]
     dist.scatter_object_list(mine, ['a', 1, own] if r == 0 else None, 0)
-    say(f'scatter_object_list {text(mine[0])}')
+    print_line(f'scatter_object_list {text(mine[0])}')
 
 
 if IS_NCCL:

@@ -5,7 +5,7 @@ import sys
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from ddp_nets import hash_of, say
+from ddp_nets import hash_of, print_line
 from torch.distributed.nn import functional
 
 
@@ -40,9 +40,9 @@ def main(steps):
         codes = ddp(views).split(8)
         loss = contrastive_loss(codes[0], codes[1])
         loss.backward()
-        say(f'step {step} rank {rank} loss {loss.item():.6g}')
+        print_line(f'step {step} rank {rank} loss {loss.item():.6g}')
         optimizer.step()
-    say(f'weights {rank} {hash_of(ddp.module):016x}')
+    print_line(f'weights {rank} {hash_of(ddp.module):016x}')
     dist.destroy_process_group()
 
 

@@ -8,7 +8,7 @@ import sys
 
 import torch
 import torch.distributed as dist
-from ddp_nets import Batches, Mlp, Normed, make_sgd, mse, tell_end, tell_loss
+from ddp_nets import Batches, Mlp, Normed, make_sgd, mse, print_end, print_loss
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
@@ -35,8 +35,8 @@ def train(kind, options=None, join=None, hook=None):
                 loss.backward()
             if not skip:
                 sgd.step()
-            tell_loss(MODE, rank, step, loss)
-    tell_end(MODE, rank, ddp)
+            print_loss(MODE, rank, step, loss)
+    print_end(MODE, rank, ddp)
 
 
 MODES = {

@@ -74,17 +74,17 @@ def hash_of(module):
     return value
 
 
-def say(line):
+def print_line(line):
     sys.stdout.write(line + '\n')
     sys.stdout.flush()
 
 
-def tell_loss(mode, rank, step, loss):
-    say(f'{mode} loss {rank} {step} {loss.item():.17g}')
+def print_loss(mode, rank, step, loss):
+    print_line(f'{mode} loss {rank} {step} {loss.item():.17g}')
 
 
-def tell_end(mode, rank, ddp):
-    say(f'{mode} end {rank} {hash_of(ddp.module)}')
+def print_end(mode, rank, ddp):
+    print_line(f'{mode} end {rank} {hash_of(ddp.module)}')
 
 
 mse = F.mse_loss

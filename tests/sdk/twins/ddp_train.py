@@ -10,7 +10,7 @@ import sys
 
 import torch
 import torch.distributed as dist
-from ddp_nets import Batches, Branches, Mlp, Normed, make_net, make_sgd, mse, tell_end, tell_loss
+from ddp_nets import Batches, Branches, Mlp, Normed, make_net, make_sgd, mse, print_end, print_loss
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 
@@ -34,8 +34,8 @@ def train_plainly(kind, options=None, hook=None, state=None):
         loss = mse(ddp(x), y)
         loss.backward()
         sgd.step()
-        tell_loss(MODE, rank, step, loss)
-    tell_end(MODE, rank, ddp)
+        print_loss(MODE, rank, step, loss)
+    print_end(MODE, rank, ddp)
 
 
 def train_accumulating(options=None):
@@ -52,8 +52,8 @@ def train_accumulating(options=None):
                 loss = mse(ddp(x), y)
                 loss.backward()
         sgd.step()
-        tell_loss(MODE, rank, step, loss)
-    tell_end(MODE, rank, ddp)
+        print_loss(MODE, rank, step, loss)
+    print_end(MODE, rank, ddp)
 
 
 def train_branches(options, differs):
@@ -66,8 +66,8 @@ def train_branches(options, differs):
         loss = mse(ddp(x, not differs or (step + rank) % 2 == 0), y)
         loss.backward()
         sgd.step()
-        tell_loss(MODE, rank, step, loss)
-    tell_end(MODE, rank, ddp)
+        print_loss(MODE, rank, step, loss)
+    print_end(MODE, rank, ddp)
 
 
 def power_sgd():

@@ -28,7 +28,7 @@ SAMPLES = [
 ]
 
 
-def say(what, value):
+def print_json(what, value):
     text = json.dumps(value, separators=(',', ':'), ensure_ascii=False)
     print(f'rank {dist.get_rank()} {what} {text}', flush=True)
 
@@ -51,13 +51,13 @@ def objects():
     for root in (0, 1):
         everybody = [None, None] if rank == root else None
         dist.gather_object({'rank': rank}, everybody, root)
-        say('gather', everybody or [])
+        print_json('gather', everybody or [])
         things = [rank, {'from': rank}, 'x']
         dist.broadcast_object_list(things, root)
-        say('broadcast', things)
+        print_json('broadcast', things)
         mine = [None]
         dist.scatter_object_list(mine, [[rank, 0], [rank, 1, 1]] if rank == root else None, root)
-        say('scatter', mine[0])
+        print_json('scatter', mine[0])
     things = ['one', 2, None]
     if rank == 0:
         dist.send_object_list(things, 1)
@@ -65,7 +65,7 @@ def objects():
     else:
         dist.recv_object_list(things, 0)
         dist.send_object_list(things[::-1], 0)
-    say('list', things)
+    print_json('list', things)
 
 
 def foreign_objects():

@@ -2,7 +2,7 @@
 
 import torch
 import torch.distributed as dist
-from ddp_nets import Batches, hash_of, mse, say
+from ddp_nets import Batches, hash_of, mse, print_line
 from torch.distributed.optim import ZeroRedundancyOptimizer
 
 
@@ -40,10 +40,10 @@ def train(mode, kind, **options):
         torch.nn.utils.clip_grad_norm_(ddp.parameters(), 1.0)
         optimizer.step()
         schedule.step()
-        say(f'{mode} loss {dist.get_rank()} {step} {loss.item():.17g}')
+        print_line(f'{mode} loss {dist.get_rank()} {step} {loss.item():.17g}')
     elements = sum(parameter.numel() for parameter in local.state)
-    say(f'{mode} elements {dist.get_rank()} {elements}')
-    say(f'{mode} end {dist.get_rank()} {hash_of(ddp.module)}')
+    print_line(f'{mode} elements {dist.get_rank()} {elements}')
+    print_line(f'{mode} end {dist.get_rank()} {hash_of(ddp.module)}')
 
 
 dist.init_process_group('gloo')

@@ -516,7 +516,7 @@ class _Link:
         shut_down(self._connection)
 
     def next_round(self, completed):
-        """Tells the agent that this worker has left its round, and enters the next one."""
+        """Reports to the agent that this worker has left its round, and enters the next one."""
         step = struct.pack('=q', completed if completed > 0 else -1)
         self._connection.send(_agent.message(_agent.RELEASED, step))
         gc.collect()  # such as a DistributedDataParallel, whose hooks the next one must not meet
