@@ -11,15 +11,11 @@
 #include "common/check.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/own_cgroups.hpp"
+#include "common/machine/reap.hpp"
 #include "common/text.hpp"
 #include "common/thread/loop_mark.hpp"
 
 namespace cpprun {
-namespace {
-
-constexpr auto kPidfdType = static_cast<idtype_t>(P_PIDFD);
-
-}  // namespace
 
 OomCounter::OomCounter() {
   const std::string v2 = own_cgroups().unified.path + "/memory.events";

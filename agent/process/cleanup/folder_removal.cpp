@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +17,7 @@
 #include "common/limits/agent.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/files.hpp"
+#include "common/machine/reap.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/thread/blocked_signals.hpp"
 
@@ -108,7 +108,7 @@ Result<std::string> run_apart(const std::function<std::string()>& work, Duration
   to.reset();
   std::string text;
   if (read_until(from.get(), boot_now() + most, SIZE_MAX, text)) {
-    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
+    reap(pid);
     unregister_helper(pid);
     return text;
   }

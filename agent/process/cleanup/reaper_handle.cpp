@@ -5,7 +5,6 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <new>
@@ -13,6 +12,7 @@
 #include "agent/process/cleanup/helper_start.hpp"
 #include "agent/process/cleanup/reaper_process.hpp"
 #include "common/check.hpp"
+#include "common/machine/reap.hpp"
 #include "common/thread/blocked_signals.hpp"
 #include "common/thread/loop_mark.hpp"
 
@@ -98,9 +98,7 @@ void ReaperHandle::end_child() {
   if (pid_ == 0) return;
   dismiss();
   const Unblocking reaped("it runs no call that SIGKILL does not end");
-  siginfo_t info{};
-  while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) < 0 && errno == EINTR) {
-  }
+  reap(pid_);
   unregister_helper(pid_);
   pid_ = 0;
   pidfd_.reset();

@@ -20,13 +20,12 @@
 #include "common/limits/agent.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/files.hpp"
+#include "common/machine/reap.hpp"
 #include "common/machine/sockets.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {
 namespace {
-
-constexpr auto kForkPidfdType = static_cast<idtype_t>(P_PIDFD);
 
 std::string comma_list(const std::vector<int>& numbers) {
   std::string text;
@@ -69,7 +68,7 @@ void kill_and_reap(const Spawned& worker, StartTicket& ticket) {
   ::syscall(SYS_pidfd_send_signal, worker.pidfd.get(), SIGKILL, nullptr, 0);
   ticket.on_child_ended();
   siginfo_t unused{};
-  while (::waitid(kForkPidfdType, static_cast<id_t>(worker.pidfd.get()), &unused, WEXITED) < 0 &&
+  while (::waitid(kPidfdType, static_cast<id_t>(worker.pidfd.get()), &unused, WEXITED) < 0 &&
          errno == EINTR) {
   }
 }

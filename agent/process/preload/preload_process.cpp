@@ -15,6 +15,7 @@
 #include "agent/process/preload/preload_source.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/check.hpp"
+#include "common/machine/reap.hpp"
 #include "common/machine/sockets.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
@@ -23,7 +24,6 @@
 namespace cpprun {
 namespace {
 
-constexpr auto kPidfdType = static_cast<idtype_t>(P_PIDFD);
 constexpr size_t kMessageBytes = 1 << 16;
 // Forked workers write their command line and environment over those of the preload process, which
 // therefore leave room: for the variables of ranks, and for the arguments.

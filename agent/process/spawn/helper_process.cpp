@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "agent/process/spawn/spawn.hpp"
 #include "common/machine/clock.hpp"
 #include "common/machine/files.hpp"
+#include "common/machine/reap.hpp"
 
 namespace cpprun {
 namespace {
@@ -75,8 +75,7 @@ std::optional<int> HelperProcess::end() {
   ::kill(-pid, SIGKILL);
   // One that SIGKILL does not end stays registered: it is no orphan of a worker.
   if (!await_end(boot_now() + kKillTimeout)) return std::nullopt;
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  const int status = reap(pid);
   unregister_helper(pid);
   return status;
 }

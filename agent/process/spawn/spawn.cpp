@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "agent/process/spawn/child_exec_setup.hpp"
 #include "common/check.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/reap.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {
@@ -95,11 +95,9 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return result;
 }
 
-void reap(int pid, StartTicket* ticket) {
+void reap_failed_start(int pid, StartTicket* ticket) {
   if (ticket != nullptr) ticket->on_child_ended();
-  siginfo_t unused{};
-  while (::waitid(P_PID, static_cast<id_t>(pid), &unused, WEXITED) < 0 && errno == EINTR) {
-  }
+  reap(pid);
 }
 
 }  // namespace
@@ -148,7 +146,7 @@ int SpawnContext::run_child(ChildPlan& child, const SpawnPlan& plan, int& pidfd)
   // Kernels with the `kill_seq` of Linux 6.15 compare a wrong value: after a cgroup.kill every
   // child that starts in the cgroup dies before its first instruction.
   if (died_at_start) {
-    reap(pid, plan.ticket);
+    reap_failed_start(pid, plan.ticket);
     ::close(pidfd);
   }
   cannot_start_in_cgroup_ = true;
@@ -198,7 +196,7 @@ Result<Spawned> SpawnContext::spawn(const SpawnPlan& plan) {
   if (child.failed == ChildStep::None) {
     return Spawned{pid, std::move(handle), started_at};
   }
-  reap(pid, plan.ticket);
+  reap_failed_start(pid, plan.ticket);
   return step_error(plan, child.failed, child.error);
 }
 

@@ -1,9 +1,7 @@
 #include "agent/process/spawn/spawn_thread.hpp"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -13,6 +11,7 @@
 
 #include "agent/process/cleanup/helper_start.hpp"
 #include "common/check.hpp"
+#include "common/machine/reap.hpp"
 #include "common/thread/detached_thread.hpp"
 
 namespace cpprun {
@@ -45,9 +44,7 @@ namespace {
 
 void kill_and_reap(int pid) {
   ::kill(pid, SIGKILL);
-  siginfo_t unused{};
-  while (::waitid(P_PID, static_cast<id_t>(pid), &unused, WEXITED) < 0 && errno == EINTR) {
-  }
+  reap(pid);
 }
 
 }  // namespace

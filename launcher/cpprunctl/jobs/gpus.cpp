@@ -1,11 +1,9 @@
 #include "launcher/cpprunctl/jobs/gpus.hpp"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
