@@ -126,6 +126,17 @@ std::vector<Variable> fault_variables(const AgentConfig& config,
   return {{kFaults, text}};
 }
 
+// Those that are new in each round.
+std::vector<Variable> variables_of_round(const AgentConfig& config,
+                                         const control::RankAssignment& assignment,
+                                         const LaunchContext& context, int local_rank) {
+  std::vector<Variable> all = rank_variables(config, assignment, local_rank);
+  for (Variable& v : elastic_variables(config, assignment, context)) all.push_back(std::move(v));
+  for (Variable& v : snapshot_variables(config, assignment)) all.push_back(std::move(v));
+  for (Variable& v : fault_variables(config, assignment)) all.push_back(std::move(v));
+  return all;
+}
+
 }  // namespace
 
 int64_t restarts_of(const control::RankAssignment& assignment) {
@@ -156,11 +167,8 @@ std::vector<std::string> after_debugger(const std::vector<std::string>& argv) {
 std::vector<std::string> worker_environment(const AgentConfig& config,
                                             const control::RankAssignment& assignment,
                                             const LaunchContext& context, int local_rank) {
-  std::vector<Variable> ours = rank_variables(config, assignment, local_rank);
-  for (Variable& v : elastic_variables(config, assignment, context)) ours.push_back(std::move(v));
+  std::vector<Variable> ours = variables_of_round(config, assignment, context, local_rank);
   for (Variable& v : optional_variables(config, local_rank)) ours.push_back(std::move(v));
-  for (Variable& v : snapshot_variables(config, assignment)) ours.push_back(std::move(v));
-  for (Variable& v : fault_variables(config, assignment)) ours.push_back(std::move(v));
   std::set<std::string_view> replaced;
   // unset for workers that begin at step 0
   if (!config.snapshot_dir.empty()) replaced.insert(kResumeFrom);
@@ -182,13 +190,11 @@ std::vector<std::string> worker_environment(const AgentConfig& config,
 std::vector<std::string> round_variables(const AgentConfig& config,
                                          const control::RankAssignment& assignment,
                                          const LaunchContext& context, int local_rank) {
-  std::vector<Variable> ours = rank_variables(config, assignment, local_rank);
-  for (Variable& v : elastic_variables(config, assignment, context)) ours.push_back(std::move(v));
-  for (Variable& v : snapshot_variables(config, assignment)) ours.push_back(std::move(v));
-  for (Variable& v : fault_variables(config, assignment)) ours.push_back(std::move(v));
   std::vector<std::string> all;
   if (!config.snapshot_dir.empty() && !assignment.resume) all.emplace_back(kResumeFrom);
-  for (const auto& [name, value] : ours) all.push_back(name + "=" + value);
+  for (const auto& [name, value] : variables_of_round(config, assignment, context, local_rank)) {
+    all.push_back(name + "=" + value);
+  }
   return all;
 }
 

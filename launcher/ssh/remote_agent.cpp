@@ -4,11 +4,10 @@
 
 #include "common/limits/ssh.hpp"
 #include "launcher/ssh/plan/control_lines.hpp"
+#include "launcher/ssh/plan/start_failure.hpp"
 
 namespace cpprun::ssh {
 namespace {
-
-constexpr int kSshFailed = 255;
 
 void keep_end(std::string& text, size_t most) {
   if (text.size() > most) text.erase(0, text.size() - most);

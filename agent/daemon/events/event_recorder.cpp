@@ -326,12 +326,18 @@ void EventRecorder::write_timing(const char* until) {
 }
 
 void EventRecorder::on_milestone(LocalRank local_rank, WorkerMilestone milestone, int64_t step) {
-  if (milestone == WorkerMilestone::Connected) goodput_.connect(boot_now());
-  if (milestone == WorkerMilestone::Stepped) goodput_.step(boot_now(), step);
-  if (milestone == WorkerMilestone::EndedBeforeStep) goodput_.expect_steps();
-  if (milestone == WorkerMilestone::Connected) startup_progress_.connected(local_rank, boot_now());
-  if (milestone == WorkerMilestone::Resumed) startup_progress_.loaded(local_rank, boot_now());
-  if (milestone == WorkerMilestone::Stepped && startup_progress_.stepped(local_rank)) end_timing();
+  switch (milestone) {
+    case WorkerMilestone::Connected:
+      goodput_.connect(boot_now());
+      startup_progress_.connected(local_rank, boot_now());
+      break;
+    case WorkerMilestone::Resumed: startup_progress_.loaded(local_rank, boot_now()); break;
+    case WorkerMilestone::Stepped:
+      goodput_.step(boot_now(), step);
+      if (startup_progress_.stepped(local_rank)) end_timing();
+      break;
+    case WorkerMilestone::EndedBeforeStep: goodput_.expect_steps(); break;
+  }
 }
 
 // All workers have made their first step: from now on they train.

@@ -6,7 +6,6 @@
 
 #include "agent/process/diagnostics/process_sampler.hpp"
 #include "agent/process/diagnostics/stack_collector.hpp"
-#include "agent/process/diagnostics/trace_collector.hpp"
 #include "common/limits/agent.hpp"
 #include "common/machine/clock.hpp"
 #include "common/text.hpp"
@@ -120,42 +119,51 @@ void HangMonitor::on_sampled(const std::vector<StackTarget>& targets) {
 }
 
 void HangMonitor::collect(Evidence evidence) {
-  const auto done = [this, round = round_](const Evidence& collected) {
-    if (round == round_) on_evidence(collected);
-  };
   const auto run = [evidence, report = report_]() mutable {
     const std::vector<FlightDump> dumps = collect_traces(evidence.targets);
-    evidence.traces = compare(evidence.targets, dumps);
-    evidence.texts = collect_stacks(evidence.targets);
-    for (size_t i = 0; i < evidence.texts.size(); ++i) {
-      const Rank rank = evidence.targets[i].worker.rank;
-      evidence.stacks.push_back(
-          {rank, agent::main_stack(evidence.texts[i]), agent::waits_in(evidence.texts[i])});
-    }
-    if (evidence.hang.is_guess && evidence.traces.odd) {
-      evidence.comparison = {place_of(*evidence.traces.odd, evidence.targets), ""};
-    } else if (evidence.hang.is_guess) {
-      evidence.comparison = agent::compare_stacks(evidence.stacks);
-    }
-    if (evidence.comparison.odd)
-      evidence.hang.worker = evidence.targets[*evidence.comparison.odd].worker;
+    add_stacks(evidence, dumps);
     WorkerObservation after = evidence.hang.worker;
     sample_process(after);
     evidence.state_after = after.state;
-    if (report.empty()) return evidence;
-    evidence.trace_folder = write_traces(trace_folder_of(report), evidence.targets, dumps);
-    std::ofstream file(report);
-    for (const std::string& text : evidence.texts) file << text << "\n";
-    if (!evidence.traces.text.empty()) file << "flight recorder: " << evidence.traces.text << "\n";
-    if (!evidence.trace_folder.empty()) file << "\n" << run_torchfrtrace(evidence.trace_folder);
-    file.close();
-    evidence.is_written = !file.fail();
+    if (!report.empty()) write_report(evidence, dumps, report);
     return evidence;
+  };
+  const auto done = [this, round = round_](const Evidence& collected) {
+    if (round == round_) on_evidence(collected);
   };
   if (Status started = background_.run(run, done); !started) {
     evidence.state_after = evidence.hang.worker.state;
     done(evidence);
   }
+}
+
+void HangMonitor::add_stacks(Evidence& evidence, const std::vector<FlightDump>& dumps) {
+  evidence.traces = compare(evidence.targets, dumps);
+  evidence.texts = collect_stacks(evidence.targets);
+  for (size_t i = 0; i < evidence.texts.size(); ++i) {
+    const Rank rank = evidence.targets[i].worker.rank;
+    evidence.stacks.push_back(
+        {rank, agent::main_stack(evidence.texts[i]), agent::waits_in(evidence.texts[i])});
+  }
+  if (!evidence.hang.is_guess) return;
+  if (evidence.traces.odd) {
+    evidence.comparison = {place_of(*evidence.traces.odd, evidence.targets), ""};
+  } else {
+    evidence.comparison = agent::compare_stacks(evidence.stacks);
+  }
+  const std::optional<size_t> odd = evidence.comparison.odd;
+  if (odd) evidence.hang.worker = evidence.targets[*odd].worker;
+}
+
+void HangMonitor::write_report(Evidence& evidence, const std::vector<FlightDump>& dumps,
+                               const std::string& report) {
+  evidence.trace_folder = write_traces(trace_folder_of(report), evidence.targets, dumps);
+  std::ofstream file(report);
+  for (const std::string& text : evidence.texts) file << text << "\n";
+  if (!evidence.traces.text.empty()) file << "flight recorder: " << evidence.traces.text << "\n";
+  if (!evidence.trace_folder.empty()) file << "\n" << run_torchfrtrace(evidence.trace_folder);
+  file.close();
+  evidence.is_written = !file.fail();
 }
 
 // Whether the worker has made progress meanwhile, so that it was only slow.

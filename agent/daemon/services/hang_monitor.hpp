@@ -14,6 +14,7 @@
 #include "agent/core/hangs/flight_traces.hpp"
 #include "agent/core/hangs/hang_stacks.hpp"
 #include "agent/core/hangs/hang_watch.hpp"
+#include "agent/process/diagnostics/trace_collector.hpp"
 #include "agent/process/process_host.hpp"
 #include "common/failure/worker_exit.hpp"
 #include "common/loop/background_work.hpp"
@@ -66,6 +67,10 @@ class HangMonitor {
   void sample();
   void on_sampled(const std::vector<StackTarget>& targets);
   void collect(Evidence evidence);
+  // On a background thread. With a guess, add_stacks() also finds the worker that differs.
+  static void add_stacks(Evidence& evidence, const std::vector<FlightDump>& dumps);
+  static void write_report(Evidence& evidence, const std::vector<FlightDump>& dumps,
+                           const std::string& report);
   void on_evidence(Evidence evidence);
   bool has_progressed(const Evidence& evidence);
 

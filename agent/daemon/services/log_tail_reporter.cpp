@@ -68,7 +68,6 @@ void LogTailReporter::read_files() {
                 [now = boot_now()](const auto& entry) { return entry.second <= now; });
   if (watched_until_.empty() || is_reading_) return;
   is_reading_ = true;
-  const int64_t number = ++generation_;
   std::vector<ReadRequest> requests;
   for (const auto& [local_rank, until] : watched_until_) {
     ReadRequest& request = requests.emplace_back();
@@ -76,13 +75,12 @@ void LogTailReporter::read_files() {
     request.lines.local_rank = local_rank;
     request.files = callbacks_.files(static_cast<int>(local_rank));
   }
-  const auto done = [this, number](const auto& lines_read) { on_read(number, lines_read); };
+  const auto done = [this](const auto& lines_read) { on_read(lines_read); };
   const auto read = [requests = std::move(requests)] { return read_all(requests); };
-  if (!background_.run(read, done)) on_read(number, {});
+  if (!background_.run(read, done)) on_read({});
 }
 
-void LogTailReporter::on_read(int64_t number, const std::vector<control::LogLines>& lines_read) {
-  if (number != generation_) return;
+void LogTailReporter::on_read(const std::vector<control::LogLines>& lines_read) {
   is_reading_ = false;
   for (const control::LogLines& lines : lines_read) {
     const auto sent = last_sent_.find(lines.local_rank);

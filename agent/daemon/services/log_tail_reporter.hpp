@@ -2,7 +2,7 @@
 // reads them in the dashboard. Otherwise it is idle and causes no wake-ups.
 //
 // Reads the files on a thread of its own, so that a disk that hangs does not block the loop.
-// Thread: the loop's. Owner: the daemon.
+// Thread: the loop's. Owner: WorkerReports.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -43,7 +43,7 @@ class LogTailReporter {
 
  private:
   void read_files();
-  void on_read(int64_t number, const std::vector<control::LogLines>& lines_read);
+  void on_read(const std::vector<control::LogLines>& lines_read);
 
   Callbacks callbacks_;
   BackgroundWork background_;
@@ -51,7 +51,6 @@ class LogTailReporter {
   std::map<int64_t, Instant> watched_until_;  // by local rank
   std::map<int64_t, control::LogLines> last_sent_;
   bool is_reading_ = false;
-  int64_t generation_ = 0;
 };
 
 // The folder above the folders of the workers' log files; "" without files.

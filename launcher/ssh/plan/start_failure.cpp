@@ -14,7 +14,6 @@
 namespace cpprun::ssh {
 namespace {
 
-constexpr int kSshFailed = 255;
 constexpr int kNotExecutable = 126;  // POSIX: codes of a shell
 constexpr int kNotFound = 127;
 

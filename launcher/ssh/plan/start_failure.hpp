@@ -7,6 +7,8 @@
 
 namespace cpprun::ssh {
 
+constexpr int kSshFailed = 255;  // the exit code of ssh after an error of its own
+
 // What is known about an ssh process that ended before cpprun sent its hello.
 struct StartFacts {
   std::string host;     // as the user wrote it
