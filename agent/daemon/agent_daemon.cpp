@@ -447,8 +447,8 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   }
   CPPRUN_CHECK(finish_.has_value());
   using How = agent::Finish::How;
-  const std::vector<StuckProcess> left =
-      host_->kill_everything();  // an agent that the coordinator refused may have workers
+  // An agent that the coordinator refused may have workers.
+  const std::vector<StuckProcess> left = host_->kill_everything();
   if (finish_->how != How::Unusable) reporter_->unended(left);
   preloader_.reset();
   const std::string logs = finish_->is_well() ? "" : folder_.kept_after_failure();

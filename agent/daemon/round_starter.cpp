@@ -82,8 +82,8 @@ std::vector<WorkerSpec> RoundStarter::worker_specs(const control::RankAssignment
 void RoundStarter::report_missing_files(const Status& made) {
   if (!std::exchange(has_no_files_, !made.ok()) && !made.ok()) {
     log::warning(made.error().text +
-                 "; this round's workers keep no log and error files, what they say goes to the "
-                 "console");
+                 "; this round's workers keep no log and error files, their output goes to the "
+                 "console only");
   }
 }
 

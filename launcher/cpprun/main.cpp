@@ -186,8 +186,8 @@ int launch(Launch launch_options, StartTimes times, ssh::StdinControl* control,
       EmbeddedCoordinator::start(rendezvous, (*agent)->incarnation());
   if (!host) return fail(host.error());
   times.listening = boot_now();
-  report_preflight_findings(
-      launch_options.config.workers.nproc);  // while the server's thread comes up
+  // While the server's thread comes up.
+  report_preflight_findings(launch_options.config.workers.nproc);
   (*agent)->set_start_times(times);
   if (!*host && EmbeddedCoordinator::may_start_later(rendezvous)) {
     (*agent)->may_host([&](const std::vector<std::string>& addresses) -> std::optional<Endpoint> {

@@ -109,7 +109,7 @@ bool copy_error_file(const std::string& from, const std::string& to, int exit_co
 ConsoleReporter::ConsoleReporter(const AgentConfig& config, std::string host_name, IoThread& io)
     : config_(config), host_name_(std::move(host_name)), io_(io) {}
 
-// srun shows the output of all nodes, and there the first one speaks for all.
+// srun shows the output of all nodes: with Slurm only the first node prints it.
 void ConsoleReporter::omp_banner() const {
   const ClusterConfig& cluster = config_.cluster;
   if (cluster.kind == ClusterConfig::Kind::Slurm && !cluster.is_first_node) return;

@@ -48,8 +48,9 @@ void ComputeReporter::report() {
   const auto times = compute_times_of(callbacks_.round(), callbacks_.heartbeats(), last_);
   if (times && is_wanted_) callbacks_.send(*times);
   const auto has_steps = [](const ComputeSum& sum) { return sum.steps > 0; };
-  const bool is_told = std::ranges::any_of(last_, has_steps);
-  timer_.set(boot_now() + (is_told ? limits::kComputeTimesInterval : limits::kComputeTimesAwaited));
+  const bool has_reported = std::ranges::any_of(last_, has_steps);
+  timer_.set(boot_now() +
+             (has_reported ? limits::kComputeTimesInterval : limits::kComputeTimesAwaited));
 }
 
 }  // namespace cpprun

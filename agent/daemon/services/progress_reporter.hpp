@@ -2,7 +2,7 @@
 // dashboard has readers, and once at the end of each round. Otherwise it causes no wake-ups.
 //
 // Reads the workers' progress pages, without any work for the workers. Thread: the loop's. Owner:
-// the daemon.
+// WorkerReports.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

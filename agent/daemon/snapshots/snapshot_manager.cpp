@@ -117,8 +117,8 @@ void SnapshotManager::on_scanned(const ScanResult& scanned) {
 
 void SnapshotManager::on_no_answer() {
   ++generation_;  // ignore a late result of that thread
-  on_scanned(
-      ScanResult{{}, Error{ErrorKind::System, dir_ + " does not answer; going on without it"}});
+  on_scanned(ScanResult{
+      {}, Error{ErrorKind::System, dir_ + " does not answer; the job continues without it"}});
 }
 
 void SnapshotManager::on_slow_fetch() {

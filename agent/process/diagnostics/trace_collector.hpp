@@ -11,8 +11,8 @@
 namespace cpprun {
 
 struct FlightDump {
-  std::string
-      text;  // as agent/core/hangs/flight_traces.hpp has it; empty: the worker has given none
+  // As agent/core/hangs/flight_traces.hpp has it; empty: the worker has given none.
+  std::string text;
   std::string pickle;  // torch's own, for torchfrtrace
 };
 
