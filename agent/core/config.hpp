@@ -24,21 +24,19 @@ class JobSecret;
 class JobTls;
 
 enum class Backend { Static, Cpprun, Etcd };  // c10d is an alias of Cpprun, etcd-v2 of Etcd
+
 // torchrun's name of the backend.
 inline const char* name_of(Backend backend) {
   return backend == Backend::Static ? "static" : backend == Backend::Etcd ? "etcd" : "c10d";
 }
 enum class WorkerStore { Rank0, Agent };  // serves MASTER_PORT: docs/explanation/supervision.md
-enum class PassLocalRank {
-  No,
-  Dash,
-  Underscore
-};  // The argument before the script's own: none, --local-rank=N or --local_rank=N.
+// The argument before the script's own: none, --local-rank=N or --local_rank=N.
+enum class PassLocalRank { No, Dash, Underscore };
 
 // Values of --rdzv-conf, under the rendezvous protocol's names.
 struct RendezvousConf {
   Duration join_timeout = limits::kJoinTimeout;  // Static: key `timeout`, default kStaticTimeout.
-  // unset: kLastCall after the last node joined, at most kLastCallMax
+  // Unset: kLastCall after the last node joined, at most kLastCallMax
   std::optional<Duration> last_call;
   Duration heartbeat = limits::kHeartbeat;  // keep_alive_interval
   Duration lease = limits::kNodeLease;      // keep_alive_interval x keep_alive_max_attempt
@@ -90,19 +88,19 @@ struct RendezvousConfig {
   TlsConfig tls;
   // Made of `tls` by the launcher, where the job may span nodes. Null: connections are plain.
   std::shared_ptr<const JobTls> job_tls;
-  // the address at which other nodes reach this one; empty: the agent finds it
+  // The address at which other nodes reach this one; empty: the agent finds it.
   std::string local_addr;
   // Further names by which HTTP clients may ask the coordinator here.
   std::vector<std::string> allowed_hosts;
   RendezvousConf conf;
-  Duration wait_reminder_interval =
-      limits::kWaitReminderInterval;  // between two log lines about a long wait
+  // Between two log lines about a long wait.
+  Duration wait_reminder_interval = limits::kWaitReminderInterval;
   WorkerStore worker_store = WorkerStore::Rank0;
   bool is_store_for_members = false;  // the agent's store refuses clients from other addresses
-  std::optional<std::string>
-      master_addr;  // Set by the user (Static); unset: the address of group rank 0.
-  std::optional<uint16_t>
-      master_port;  // Set by the user (Static on one node); unset: a new port for each round.
+  // Set by the user (Static); unset: the address of group rank 0.
+  std::optional<std::string> master_addr;
+  // Set by the user (Static on one node); unset: a new port for each round.
+  std::optional<uint16_t> master_port;
 
   // The coordinator and the workers' store share MASTER_PORT.
   bool is_store_at_endpoint() const {
@@ -118,8 +116,8 @@ struct StreamBits {
 };
 
 struct LogConfig {
-  std::string
-      dir;  // Empty: a temporary folder, removed after success. "/dev/null": no files at all.
+  // Empty: a temporary folder, removed after success. "/dev/null": no files at all.
+  std::string dir;
   std::vector<StreamBits> redirects;                // by local rank, always nproc entries
   std::vector<StreamBits> tee;                      // by local rank, always nproc entries
   std::optional<std::set<int>> local_ranks_filter;  // only these local ranks reach the console
@@ -148,7 +146,7 @@ struct WorkerConfig {
   bool is_virtual_local_rank = false;
   bool tunes_malloc = false;           // sets kMallocVariables that the environment lacks
   std::vector<std::vector<int>> cpus;  // for each local rank; empty: all CPUs
-  // to 1, with a log line: nproc > 1 and the user set neither variable nor option
+  // To 1, with a log line: nproc > 1 and the user set neither variable nor option
   bool set_omp_num_threads = false;
   int omp_threads = 0;  // --omp-threads; 0: not given
   PreloadConfig preload;

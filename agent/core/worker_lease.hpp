@@ -34,8 +34,8 @@ class WorkerLease {
   };
   Duration notice() const;
 
-  static constexpr size_t kInFlightMax =
-      64;  // A minute of pings; older ones cannot extend the lease.
+  // A minute of pings; older ones cannot extend the lease.
+  static constexpr size_t kInFlightMax = 64;
 
   std::deque<Sent> in_flight_;
   int64_t last_seq_ = 0;

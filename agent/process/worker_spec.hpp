@@ -14,16 +14,15 @@ struct StreamRoute {
   std::string file;        // empty: no file
   bool to_console = true;  // false, and no file: /dev/null
   std::string prefix;      // before each console line
-  std::vector<std::string>
-      // Lines that contain one of these also go, with prefix, to duplicate_file.
-      duplicate_filters;
+  // Lines that contain one of these also go, with prefix, to duplicate_file.
+  std::vector<std::string> duplicate_filters;
   std::string duplicate_file;  // shared by all workers of the round
 };
 
 struct WorkerSpec {
   LocalRank local_rank;
   Rank rank;
-  std::vector<std::string> argv;  // argv[0] without a slash is searched on PATH of `environment`.
+  std::vector<std::string> argv;  // argv[0] without a slash: looked up on PATH of `environment`
   std::vector<std::string> environment;  // complete, "NAME=value"
   // Of these, what a survivor of an earlier round must take over: the variables that differ between
   // rounds. "NAME" alone: remove it.

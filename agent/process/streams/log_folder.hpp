@@ -1,5 +1,5 @@
-// LogFolder: the log folders of a run in torchrun's layout: <log_dir>/<run id>_<8
-// characters>/attempt_<n>/<local rank>/.
+// LogFolder: the log folders of a run in torchrun's layout:
+// <log_dir>/<run id>_<8 characters>/attempt_<n>/<local rank>/.
 //
 // The run folder also has a link `latest` to the newest attempt. Nothing else is written into
 // <log_dir>. Without a log_dir the run folder lies in a temporary folder "torchelastic_...", which
@@ -28,8 +28,8 @@ class LogFolder {
   // The same without any call of the file system, which may still be making the folder.
   void skip_attempt(int64_t round);
 
-  std::string stream_file(int local_rank,
-                          const char* name) const;        // `name`: "stdout.log", "error.json", ...
+  // `name`: "stdout.log", "error.json", ...
+  std::string stream_file(int local_rank, const char* name) const;
   std::string hang_file(int64_t round) const;             // report about a hang, of the run
   std::string attempt_file(const char* name) const;       // "filtered_stdout.log", ...
   const std::string& run_folder() const { return run_; }  // "" with /dev/null
