@@ -93,3 +93,19 @@ print(error_of(lambda: cpprun_worker.Snapshot('runs', model=values, refuse_nan=T
     text = "cpprun: the snapshot of step 2 is left out: 'model.bad' has a NaN or an infinity; "
     assert len(refused) == 4 and all(line.startswith(text) for line in refused)
     assert found[-1] == "StateError: 'odd': torch.sparse_coo tensors are not saved"
+
+
+def test_values_beside_a_sampler_are_saved_as_they_are_then(jobs):
+    code = """
+new = lambda per_rank: cpprun_worker.Snapshot('runs', sampler=Values(), per_rank=per_rank)
+saved, found = {'drawn': 0}, {'drawn': None}
+snapshot = new(saved)
+saved['drawn'] = 5
+assert snapshot.save(1)
+print(new(found).resume(), found)
+print(error_of(lambda: new({'sampler': Values()})))
+"""
+    assert lines_of(jobs, code) == [
+        "1 {'drawn': 5}",
+        "ValueError: a Snapshot cannot save anything as 'sampler': the name is taken",
+    ]

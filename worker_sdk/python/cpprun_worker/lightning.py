@@ -20,7 +20,7 @@ except ImportError:  # the older name of the same package
 
 from ._snapshot.late_saves import LateSaves
 from ._snapshot.snapshot import Snapshot
-from ._snapshot.training_state import Joined, rng_state, set_rng_state
+from ._snapshot.training_state import joined, rng_state, set_rng_state
 
 
 class SnapshotCallback(pl.Callback):
@@ -67,11 +67,10 @@ class SnapshotCallback(pl.Callback):
     def _parts(self, trainer):
         """(what is the same on all ranks, what is each rank's own)"""
         parts = {'loops': _Loops(trainer), 'callbacks': _Callbacks(trainer, self)}
-        extra = Joined(self._extra, parts)
-        own = Joined(self._per_rank, {'epoch_generators': _EpochGenerators(self)})
+        own = {'epoch_generators': _EpochGenerators(self)}
         if getattr(trainer, 'datamodule', None) is not None:
             own['datamodule'] = trainer.datamodule
-        return extra, own
+        return joined(self._extra, parts), joined(self._per_rank, own)
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if trainer.fit_loop.epoch_progress.current.ready > 1:  # else the loader is iterated already

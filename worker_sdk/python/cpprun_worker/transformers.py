@@ -25,6 +25,7 @@ from transformers.trainer_callback import ExportableState
 from ._snapshot.late_saves import LateSaves
 from ._snapshot.manifest import OTHERS
 from ._snapshot.snapshot import Snapshot
+from ._snapshot.training_state import joined
 
 _STATE = 'trainer_state'
 
@@ -89,8 +90,8 @@ class SnapshotCallback(transformers.TrainerCallback):
         objects = {'optimizer': trainer.optimizer, 'scheduler': trainer.lr_scheduler}
         if getattr(trainer.accelerator, 'scaler', None) is not None:
             objects['scaler'] = trainer.accelerator.scaler
-        self._extra[_STATE] = _State(trainer)
-        self.snapshot._track(trainer.model_wrapped, objects, self._extra, self._per_rank)
+        extra = joined(self._extra, {_STATE: _State(trainer)})
+        self.snapshot._track(trainer.model_wrapped, objects, extra, self._per_rank)
         self._saves = LateSaves(self.snapshot, self._every, self._disk_every)
         if self._found is not None:
             self.snapshot._apply(self._found)

@@ -28,7 +28,7 @@ from .memory import Memory
 from .ranks import FolderGroup, Ranks
 from .schedule import Schedule, checked_every
 from .stop_requests import StopRequests
-from .training_state import Joined, TrainingState
+from .training_state import TrainingState, joined
 from .writer import Place, Writer
 
 # From so many steps between saves on the ranks agree on a save one step ahead, so that training
@@ -87,7 +87,7 @@ class Snapshot:
         others = _given(optimizer=optimizer, scheduler=scheduler, scaler=scaler)
         own = _given(sampler=sampler)
         if per_rank is not None:
-            own = Joined(per_rank, own) if own else per_rank
+            own = joined(per_rank, own) if own else per_rank
         extra = {} if extra is None else extra
         self._ranks = Ranks()
         self._has_rng = rng

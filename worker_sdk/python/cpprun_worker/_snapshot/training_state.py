@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 import sys
+from collections import ChainMap
 from collections.abc import MutableMapping
 from typing import Any, NamedTuple
 
@@ -66,17 +67,17 @@ def _is_stateful(value):
     return hasattr(value, 'state_dict') and hasattr(value, 'load_state_dict')
 
 
-class Joined(dict):
-    """The caller's dict and further parts. What is loaded goes into the caller's."""
+def _name_is_taken(name):
+    return ValueError(f'a Snapshot cannot save anything as {name!r}: the name is taken')
 
-    def __init__(self, of_caller, parts):
-        super().__init__({**of_caller, **parts})
-        self._of_caller = of_caller
 
-    def __setitem__(self, name, value):
-        super().__setitem__(name, value)
-        if name in self._of_caller:
-            self._of_caller[name] = value
+def joined(of_caller, objects):
+    """A view of the caller's dict, which may still change, and of further objects by name. Values
+    that are loaded go into the caller's dict."""
+    for name in objects:
+        if name in of_caller:
+            raise _name_is_taken(name)
+    return ChainMap(of_caller, objects)
 
 
 class TrainingState:
@@ -97,7 +98,7 @@ class TrainingState:
         names = [*others, *extra, *per_rank, 'model']
         for name in names:
             if not isinstance(name, str) or name in RESERVED or names.count(name) > 1:
-                raise ValueError(f'a Snapshot cannot save anything as {name!r}: the name is taken')
+                raise _name_is_taken(name)
         for name, value in {**others, 'model': model, 'sampler': per_rank.get('sampler')}.items():
             if value is not None and not _is_stateful(value):
                 kind = type(value).__name__
