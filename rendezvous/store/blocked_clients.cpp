@@ -81,12 +81,13 @@ std::vector<SessionId> BlockedClients::arrived(std::string_view key, std::option
 std::optional<SessionId> BlockedClients::arrived_for_one(std::string_view key) {
   auto found = by_key_.find(key);
   if (found == by_key_.end()) return std::nullopt;
-  Node* node = found->second.first;
-  while (node != nullptr && node->wait->kind != Kind::Keys) node = node->after;
-  if (node == nullptr) return std::nullopt;
-  SessionId session = node->wait->session;
-  if (!step(*node)) return std::nullopt;
-  return session;
+  for (Node* node = found->second.first; node != nullptr;) {
+    Node* next = node->after;  // of another wait, so it survives step()
+    SessionId session = node->wait->session;
+    if (node->wait->kind == Kind::Keys && step(*node)) return session;
+    node = next;
+  }
+  return std::nullopt;
 }
 
 }  // namespace cpprun

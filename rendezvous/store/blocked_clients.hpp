@@ -46,8 +46,8 @@ class BlockedClients {
   // The key arrived for all its waiters (or those of one kind). Returns the sessions whose wait is
   // complete, in the order in which they began to wait.
   std::vector<SessionId> arrived(std::string_view key, std::optional<Kind> only = std::nullopt);
-  // An item of a queue arrived for the key's first waiter. Returns its session if its wait is
-  // complete.
+  // An item of a queue arrived for the key's waiters, up to the first whose wait is complete by it.
+  // Returns the session of that one.
   std::optional<SessionId> arrived_for_one(std::string_view key);
 
   bool empty() const { return by_key_.empty(); }

@@ -142,6 +142,18 @@ TEST_F(StoreTest, APushWakesOneWaiterInOrderOfArrival) {
   EXPECT_EQ(replies_to(4), "");
 }
 
+// The first one waits for another key too, so the item would lie there while the second one sleeps.
+TEST_F(StoreTest, APushWakesTheFirstWaiterThatNeedsNothingElse) {
+  list(2, Op::Wait, {"/q", "/other"});
+  for (uint64_t s : {3u, 4u}) list(s, Op::Wait, {"/q"});
+  write(1, Op::QueuePush, "/q", "x");
+  EXPECT_EQ(replies_to(2), "");
+  EXPECT_EQ(replies_to(3), "b0");
+  EXPECT_EQ(replies_to(4), "");
+  set(1, "/other", "");
+  EXPECT_EQ(replies_to(2), "b0") << "the queue had an item once";
+}
+
 TEST_F(StoreTest, ASetOfTheSameNameWakesAllWaitersOfAQueue) {
   for (uint64_t s : {2u, 3u}) list(s, Op::Wait, {"/q"});
   set(1, "/q", "");

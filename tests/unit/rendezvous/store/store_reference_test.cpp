@@ -100,7 +100,7 @@ class Twin {
     if (queues_[key].empty()) return;
     for (auto wait = blocked_clients_.begin(); wait != blocked_clients_.end(); ++wait) {
       if (wait->is_barrier || !std::erase(wait->missing, key)) continue;
-      if (!wait->missing.empty()) return;
+      if (!wait->missing.empty()) continue;
       tcpstore::reply_byte(out[wait->session], 0);
       promised_[wait->session] = key;
       blocked_clients_.erase(wait);
