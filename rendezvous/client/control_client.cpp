@@ -91,8 +91,8 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
   void carry_out(const ReconnectPolicy::Broken&) {
     if (events_.on_disconnected) events_.on_disconnected();
   }
-  void carry_out(const ReconnectPolicy::Probe&) {
-    probe_ = StoreProbe::start(loop_, core_.target(), [self = shared_from_this()](bool is_store) {
+  void carry_out(const ReconnectPolicy::Probe& probe) {
+    probe_ = StoreProbe::start(loop_, probe.place, [self = shared_from_this()](bool is_store) {
       self->probe_.reset();
       self->runner_.run(&ReconnectPolicy::on_probed, is_store);
     });

@@ -163,7 +163,7 @@ void ReconnectPolicy::report_unexpected_peer(Instant now, const std::string& why
   last_trouble_ = unexpected_peer_;
   const bool is_worth_it = target() == options_.endpoint;  // other endpoints are ports of agents
   if (!is_worth_it || std::exchange(is_probing_, true)) return;
-  effects.emplace_back(Probe{});
+  effects.emplace_back(Probe{options_.endpoint});
 }
 
 void ReconnectPolicy::on_probed(Instant now, bool is_torch_store, Effects& effects) {

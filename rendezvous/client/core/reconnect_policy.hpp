@@ -36,8 +36,10 @@ class ReconnectPolicy {
   struct Connect {};  // one attempt at target(); on_connected() or on_connect_failed() follows
   struct ResetConnection {};  // not FIN, which the coordinator takes for a deliberate leave (R4)
   struct Broken {};           // notify the owner that its connection has ended
-  struct Probe {};            // check whether the listener is torch's store; on_probed() follows
-  struct Refused {            // notify the owner that no process listens at these endpoints (R4)
+  struct Probe {              // check whether torch's store listens there; on_probed() follows
+    Endpoint place;
+  };
+  struct Refused {  // notify the owner that no process listens at these endpoints (R4)
     std::vector<Endpoint> places;
   };
   struct Trouble {  // a log line

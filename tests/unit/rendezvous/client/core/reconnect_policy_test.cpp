@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "tests/unit/rendezvous/client/core/support_wire.hpp"
@@ -20,6 +21,12 @@ class ReconnectPolicyTest : public testing::Test {
 
   void starts() {
     call([&](Effects& e) { core.start(e); });
+  }
+  void has_further_ports() {
+    ReconnectPolicy::Options options{kHead, false, 60s};
+    options.further_ports = {29501, 29502};
+    std::destroy_at(&core);
+    std::construct_at(&core, std::move(options));
   }
   void dial_fails() {
     call([&](Effects& e) {
@@ -115,11 +122,22 @@ TEST_F(ReconnectPolicyRules, SendsOneProbeAtATime) {
   EXPECT_EQ(times<ReconnectPolicy::Probe>(), 2);
 }
 
+TEST_F(ReconnectPolicyRules, ProbesTheJobsEndpointAlsoWhenTheNextPortIsTriedMeanwhile) {
+  has_further_ports();
+  starts();
+  connects();
+  breaks();
+  EXPECT_EQ(core.target(), (Endpoint{"head", 29501}));
+  ASSERT_EQ(times<ReconnectPolicy::Probe>(), 1);
+  const auto is_probe = [](const ReconnectPolicy::Effect& effect) {
+    const auto* probe = std::get_if<ReconnectPolicy::Probe>(&effect);
+    return probe != nullptr && probe->place == kHead;
+  };
+  EXPECT_TRUE(std::ranges::any_of(done, is_probe));
+}
+
 TEST_F(ReconnectPolicyRules, TriesTheFurtherPortsOfTheJobInTurn) {
-  ReconnectPolicy::Options options{kHead, false, 60s};
-  options.further_ports = {29501, 29502};
-  std::destroy_at(&core);
-  std::construct_at(&core, std::move(options));
+  has_further_ports();
   starts();
   connects();
   receives(control::Refused{"another job", {}, true});
