@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "common/machine/dead_peer.hpp"
@@ -15,18 +16,29 @@ namespace cpprun {
 namespace {
 
 constexpr size_t kPieceBytes = 16 * 1024;
+constexpr std::chrono::milliseconds kFullQueuePause{5};
 
 std::span<const uint8_t> octets_of(std::string_view bytes) {
   return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()};
 }
 
 Error trouble() { return Error{ErrorKind::System, ::strerror(errno)}; }
+Error no_answer() { return Error{ErrorKind::System, "no answer in time"}; }
 
 }  // namespace
 
 Status BlockingSocket::connect(const sockaddr* address, socklen_t size) {
-  if (::connect(fd(), address, size) == 0) return {};
-  if (errno != EINPROGRESS && errno != EAGAIN) return trouble();
+  while (::connect(fd(), address, size) != 0) {
+    if (errno == EINPROGRESS) return finish_connect();
+    if (errno != EAGAIN) return trouble();
+    // The queue of a local server is full, and poll() does not show when it has room.
+    if (std::chrono::steady_clock::now() + kFullQueuePause >= until_) return no_answer();
+    std::this_thread::sleep_for(kFullQueuePause);
+  }
+  return {};
+}
+
+Status BlockingSocket::finish_connect() {
   if (Status ok = wait(POLLOUT); !ok) return ok;
   int error = 0;
   socklen_t length = sizeof error;
@@ -124,7 +136,7 @@ Status BlockingSocket::wait(short events) const {
       duration_cast<milliseconds>(until_ - std::chrono::steady_clock::now()).count() + 1;
   pollfd one{fd(), events, 0};
   if (left > 0 && ::poll(&one, 1, static_cast<int>(left)) != 0) return {};
-  return Error{ErrorKind::System, "no answer in time"};
+  return no_answer();
 }
 
 Result<std::unique_ptr<BlockingSocket>> dial(const Endpoint& endpoint, Duration limit) {

@@ -36,6 +36,7 @@ class BlockingSocket {
   Result<std::string> receive(size_t bytes);
 
  private:
+  Status finish_connect();
   Status wait(short events) const;
   Status send_raw(std::string_view bytes);
   // Empty: the peer has closed.
