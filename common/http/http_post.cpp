@@ -8,7 +8,6 @@
 
 #include "common/http/blocking_socket.hpp"
 #include "common/limits/notice.hpp"
-#include "common/machine/sockets.hpp"
 #include "common/text.hpp"
 #include "common/tls/openssl.hpp"
 #include "common/tls/tls_context.hpp"
@@ -20,21 +19,8 @@ namespace {
 Result<std::unique_ptr<TlsStream>> tls_for(const std::string& host) {
   auto made = TlsContext::make(TlsContext::Side::Client, TLS1_2_VERSION);
   if (!made) return made.error();
-  const std::shared_ptr<TlsContext> context = std::move(*made);
-  if (Status ok = context->trust({"", ""}); !ok) return ok.error();
-  const OpenSsl& api = context->api();
-  SSL* session = api.SSL_new(context->get());
-  if (session == nullptr) return Error{ErrorKind::System, "OpenSSL: " + api.newest_error()};
-  X509_VERIFY_PARAM* wanted = api.SSL_get0_param(session);
-  if (tcp_address(host, 1)) {
-    api.X509_VERIFY_PARAM_set1_ip_asc(wanted, host.c_str());
-  } else {
-    api.X509_VERIFY_PARAM_set1_host(wanted, host.c_str(), host.size());
-    api.SSL_ctrl(session, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
-                 const_cast<char*>(host.c_str()));
-  }
-  return std::make_unique<TlsStream>(api, session, TlsStream::Side::Client, TlsDemand::Nothing,
-                                     context);
+  if (Status ok = (*made)->trust({"", ""}); !ok) return ok.error();
+  return TlsContext::connect(std::move(*made), host);
 }
 
 std::string request_for(const Url& url, const std::string& json, const HttpHeaders& headers) {

@@ -1,5 +1,6 @@
 #include "common/tls/tls_context.hpp"
 
+#include "common/machine/sockets.hpp"
 #include "common/tls/openssl.hpp"
 
 namespace cpprun {
@@ -50,6 +51,30 @@ Status TlsContext::use_certificate(const TlsFile& certificate, const TlsFile& ke
       api_.SSL_CTX_use_PrivateKey_file(context_, key.path.c_str(), SSL_FILETYPE_PEM) == 1;
   if (!has_key || api_.SSL_CTX_check_private_key(context_) != 1) return bad_file(api_, key);
   return {};
+}
+
+Result<std::unique_ptr<TlsStream>> TlsContext::connect(std::shared_ptr<const TlsContext> context,
+                                                       const std::string& host) {
+  const OpenSsl& api = context->api();
+  SSL* session = api.SSL_new(context->get());
+  if (session == nullptr) return Error{ErrorKind::System, "OpenSSL: " + api.newest_error()};
+  auto stream = std::make_unique<TlsStream>(api, session, TlsStream::Side::Client,
+                                            TlsDemand::Nothing, std::move(context));
+  X509_VERIFY_PARAM* wanted = api.SSL_get0_param(session);
+  const bool is_numeric = tcp_address(host, 0).has_value();
+  const int is_set = is_numeric
+                         ? api.X509_VERIFY_PARAM_set1_ip_asc(wanted, host.c_str())
+                         : api.X509_VERIFY_PARAM_set1_host(wanted, host.c_str(), host.size());
+  // Without it OpenSSL would accept the certificate of any host.
+  if (is_set != 1) {
+    return Error{ErrorKind::BadValue, "no certificate can be for '" + host +
+                                          "'; give a name, or an address without a scope"};
+  }
+  if (!is_numeric) {
+    api.SSL_ctrl(session, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+                 const_cast<char*>(host.c_str()));
+  }
+  return stream;
 }
 
 }  // namespace cpprun

@@ -31,6 +31,11 @@ class TlsContext {
   Status trust(const TlsFile& ca);
   Status use_certificate(const TlsFile& certificate, const TlsFile& key);
 
+  // A connection of a client. The server needs a certificate for `host`, a name or a numeric
+  // address. Error: no certificate can be for such an address, or there is no memory.
+  static Result<std::unique_ptr<TlsStream>> connect(std::shared_ptr<const TlsContext> context,
+                                                    const std::string& host);
+
   ssl_ctx_st* get() const { return context_; }
   const OpenSsl& api() const { return api_; }
   Side side() const { return side_; }

@@ -19,10 +19,13 @@ namespace boost::asio {
 class io_context;
 }
 
+namespace cpprun {
+class TlsContext;
+}
+
 namespace cpprun::etcd {
 
 class RpcCall;
-class Tls;
 struct EtcdSession;
 
 // PEM files. `ca` "": the system's certificates; `cert` and `key` "": no client certificate.
@@ -32,13 +35,13 @@ struct TlsFiles {
   std::string key;
 };
 // Errors: no OpenSSL on this machine; files that cannot be read or do not match.
-Result<std::shared_ptr<Tls>> load_tls(const TlsFiles& files);
+Result<std::shared_ptr<const TlsContext>> load_tls(const TlsFiles& files);
 
 struct ClientOptions {
   std::vector<Endpoint> endpoints;  // at least one
   std::string user{};               // "": no authentication
   std::string password{};
-  std::shared_ptr<Tls> tls{};  // null: plain HTTP
+  std::shared_ptr<const TlsContext> tls{};  // null: plain HTTP
 };
 
 class EtcdClient {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/limits/election.hpp"
-#include "rendezvous/client/etcd/tls.hpp"
+#include "rendezvous/client/etcd/tls_transport.hpp"
 
 namespace cpprun::etcd {
 
@@ -89,10 +89,10 @@ void RpcCall::on_connected(Connector::Outcome outcome) {
   connector_.reset();
   if (!done_) return;
   if (!outcome.socket) return try_next_member(outcome.why);
-  const std::shared_ptr<Tls>& tls = session_->options.tls;
+  const std::shared_ptr<const TlsContext>& tls = session_->options.tls;
   if (!tls) return use(plain_transport(std::move(outcome.socket)));
-  handshake_ = tls->start(
-      std::move(outcome.socket), session_->options.endpoints[member_].host,
+  handshake_ = start_tls_transport(
+      tls, std::move(outcome.socket), session_->options.endpoints[member_].host,
       [self = shared_from_this()](std::shared_ptr<Transport> transport, const std::string& why) {
         self->handshake_.reset();
         if (!self->done_) return;

@@ -127,6 +127,17 @@ std::unique_ptr<TlsStream> stream_of(const std::shared_ptr<TlsContext>& context)
                                      context->side(), TlsDemand::Nothing, context);
 }
 
+// OpenSSL would then check no name at all.
+TEST(TlsContext, ConnectsToNoHostThatNoCertificateCanBeFor) {
+  const std::shared_ptr<const TlsContext> context = client_context(TLS1_2_VERSION);
+  for (const char* host : {"etcd-0.example", "10.0.0.1", "::1"}) {
+    EXPECT_TRUE(TlsContext::connect(context, host)) << host;
+  }
+  const auto scoped = TlsContext::connect(context, "fe80::1%lo");
+  ASSERT_FALSE(scoped);
+  EXPECT_NE(scoped.error().text.find("'fe80::1%lo'"), std::string::npos) << scoped.error().text;
+}
+
 TEST(JobTls, OlderTlsIsRefused) {
   const std::shared_ptr<TlsContext> context = client_context(TLS1_2_VERSION);
   context->api().SSL_CTX_ctrl(context->get(), SSL_CTRL_SET_MAX_PROTO_VERSION, TLS1_2_VERSION,

@@ -1,4 +1,4 @@
-#include "rendezvous/client/etcd/tls.hpp"
+#include "rendezvous/client/etcd/tls_transport.hpp"
 
 #include <array>
 #include <boost/asio/buffer.hpp>
@@ -71,7 +71,7 @@ constexpr const char* kTrustHint = " (--rdzv-conf=cacert=FILE has the certificat
 
 }  // namespace
 
-Result<std::shared_ptr<Tls>> load_tls(const TlsFiles& files) {
+Result<std::shared_ptr<const TlsContext>> load_tls(const TlsFiles& files) {
   auto context = TlsContext::make(TlsContext::Side::Client, TLS1_2_VERSION);
   if (!context) return context.error();
   Status ok = (*context)->trust({"--rdzv-conf cacert", files.ca});
@@ -80,27 +80,21 @@ Result<std::shared_ptr<Tls>> load_tls(const TlsFiles& files) {
                                      {"--rdzv-conf key", files.key});
   }
   if (!ok) return ok.error();
-  return std::make_shared<Tls>(std::move(*context));
+  return std::shared_ptr<const TlsContext>(std::move(*context));
 }
 
-std::shared_ptr<TlsHandshake> Tls::start(std::unique_ptr<tcp::socket> socket,
-                                         const std::string& host, Done done) {
-  const OpenSsl& api = context_->api();
-  SSL* session = api.SSL_new(context_->get());
-  X509_VERIFY_PARAM* wanted = api.SSL_get0_param(session);
-  error_code no_address;
-  asio::ip::make_address(host, no_address);
-  if (!no_address) {
-    api.X509_VERIFY_PARAM_set1_ip_asc(wanted, host.c_str());
-  } else {
-    api.X509_VERIFY_PARAM_set1_host(wanted, host.c_str(), host.size());
-    api.SSL_ctrl(session, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
-                 const_cast<char*>(host.c_str()));
+std::shared_ptr<TlsHandshake> start_tls_transport(std::shared_ptr<const TlsContext> context,
+                                                  std::unique_ptr<tcp::socket> socket,
+                                                  const std::string& host, TlsTransportDone done) {
+  Result<std::unique_ptr<TlsStream>> stream = TlsContext::connect(std::move(context), host);
+  if (!stream) {
+    asio::post(socket->get_executor(), [done = std::move(done), why = stream.error().text] {
+      done(nullptr, "no TLS: " + why);
+    });
+    return nullptr;
   }
-  auto stream = std::make_unique<TlsStream>(api, session, TlsStream::Side::Client,
-                                            TlsDemand::Nothing, shared_from_this());
   return TlsHandshake::start(
-      std::move(socket), std::move(stream),
+      std::move(socket), std::move(*stream),
       [done = std::move(done)](TlsHandshake::Outcome outcome) {
         if (outcome.socket) {
           return done(
