@@ -83,8 +83,12 @@ struct Node {
   }
   // A report out of range is ignored.
   void take(const control::TimeSpent& report) {
-    const auto is_negative = [](Duration spent) { return spent < Duration{}; };
-    if (report.spent.size() != kGoodputPhases || std::ranges::any_of(report.spent, is_negative))
+    const auto is_sane = [](Duration spent) {
+      // The sum of all phases fits into a Duration.
+      constexpr Duration kMost = Duration::max() / static_cast<int64_t>(kGoodputPhases);
+      return spent >= Duration{} && spent <= kMost;
+    };
+    if (report.spent.size() != kGoodputPhases || !std::ranges::all_of(report.spent, is_sane))
       return;
     time_spent = report.spent;
     submissions = std::max<int64_t>(1, report.submissions);

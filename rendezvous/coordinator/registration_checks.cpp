@@ -62,9 +62,10 @@ bool is_sane(const control::RankAssignment& assignment, const control::Register&
          assignment.term >= Term() && assignment.term <= message.term &&
          assignment.group_size >= 1 && assignment.group_size <= message.job_spec.max_nodes &&
          assignment.group_rank >= 0 && assignment.group_rank < assignment.group_size &&
-         assignment.base_rank >= 0 && are_counts_sane(assignment, message.job_spec) &&
-         is_short(assignment.master_addr) && is_short(assignment.snapshot_secret) &&
-         is_short(assignment.job_key) && assignment.host_rank < assignment.group_size &&
+         assignment.base_rank >= 0 && assignment.base_rank <= kNumberMax &&
+         are_counts_sane(assignment, message.job_spec) && is_short(assignment.master_addr) &&
+         is_short(assignment.snapshot_secret) && is_short(assignment.job_key) &&
+         assignment.host_rank < assignment.group_size &&
          (!assignment.standby ||
           (is_short(assignment.standby->address) && is_port(assignment.standby->port))) &&
          is_sane(assignment.replicas_of) && is_sane(assignment.replicas_at) &&

@@ -81,6 +81,7 @@ TEST_F(Register, RejectsAnInvalidRound) {
       [](auto& r) { r.assignment->group_rank = -1; },
       [](auto& r) { r.assignment->group_rank = 2; },
       [](auto& r) { r.assignment->base_rank = INT64_MIN; },
+      [](auto& r) { r.assignment->base_rank = INT64_MAX; },
       [](auto& r) { r.assignment->host_rank = 2; },
       [](auto& r) { r.assignment->restart_count = 4; },
       [](auto& r) { r.assignment->restart_count = -1; },

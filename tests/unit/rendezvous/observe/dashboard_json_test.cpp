@@ -109,6 +109,9 @@ TEST_F(DashboardJsonTest, IgnoresATimeOutOfRange) {
     sends(name, control::TimeSpent{{1s, 2s}});
     sends(name, control::TimeSpent{std::vector<Duration>(kGoodputPhases, -1s)});
     sends(name, control::TimeSpent{std::vector<Duration>(kGoodputPhases + 1)});
+    // Their sum would exceed a Duration.
+    sends(name,
+          control::TimeSpent{std::vector<Duration>(kGoodputPhases, limits::kWireDurationMax)});
   }
   EXPECT_EQ(job_metrics(core, job_history).find("phase=\"training\""), std::string::npos);
 }
