@@ -141,8 +141,10 @@ Result<NodeId> counter(Nodes& nodes, const std::string& global, const NodeIds& a
 
 // Protocol 2 has no bytes: Python encodes them as latin-1 text.
 Result<NodeId> encode(Nodes& nodes, const std::string& global, const NodeIds& arguments) {
-  const auto* text = arguments.empty() ? nullptr : nodes.simple<std::string>(arguments[0]);
-  if (text == nullptr || arguments.size() != 2) return bad_arguments(global);
+  const bool has_two = arguments.size() == 2;
+  const auto* text = has_two ? nodes.simple<std::string>(arguments[0]) : nullptr;
+  const auto* codec = has_two ? nodes.simple<std::string>(arguments[1]) : nullptr;
+  if (text == nullptr || codec == nullptr || *codec != "latin1") return bad_arguments(global);
   Bytes made;
   for (size_t i = 0; i < text->size(); ++i) {
     const auto byte = static_cast<unsigned char>((*text)[i]);
@@ -150,9 +152,10 @@ Result<NodeId> encode(Nodes& nodes, const std::string& global, const NodeIds& ar
       made.bytes += static_cast<char>(byte);
       continue;
     }
-    const bool is_latin1 = (byte == 0xC2 || byte == 0xC3) && i + 1 < text->size();
+    const auto next = i + 1 < text->size() ? static_cast<unsigned char>((*text)[++i]) : 0;
+    const bool is_latin1 = (byte == 0xC2 || byte == 0xC3) && (next & 0xC0) == 0x80;
     if (!is_latin1) return bad_arguments(global);
-    made.bytes += static_cast<char>((byte & 3) << 6 | ((*text)[++i] & 0x3F));
+    made.bytes += static_cast<char>((byte & 3) << 6 | (next & 0x3F));
   }
   return nodes.add(Value(std::move(made)));
 }

@@ -133,6 +133,20 @@ TEST(Pickle, RejectsATypedStorageOfAnotherDtype) {
   EXPECT_THAT(refusal(pickle), HasSubstr("arguments that it does not have"));
 }
 
+// Python's bytes in protocol 2 are latin-1 text; anything else would give other bytes than it does.
+TEST(Pickle, RejectsBytesThatAreNoLatin1Text) {
+  const auto encoded = [](const std::string& text, const std::string& codec) {
+    const auto put = [](const std::string& each) {
+      return "U" + std::string(1, static_cast<char>(each.size())) + each;
+    };
+    return refusal(bytes("c_codecs\nencode\n" + put(text) + put(codec) + "\x86R"));
+  };
+  EXPECT_EQ(encoded("\xc3\xa4", "latin1"), "read");
+  EXPECT_THAT(encoded("\xc3\xa4", "utf-8"), HasSubstr("arguments that it does not have"));
+  EXPECT_THAT(encoded("\xc3z", "latin1"), HasSubstr("arguments that it does not have"));
+  EXPECT_THAT(encoded("\xc4\x80", "latin1"), HasSubstr("arguments that it does not have"));
+}
+
 // Metadata that changes the values must not get lost.
 TEST(Pickle, RejectsUnknownTensorMetadata) {
   std::string lazy = write(TensorRef{"0", "float32", 4, 0, {4}, {1}, false, false, true});
@@ -170,7 +184,7 @@ TEST(Pickle, RejectsUnboundedExpansion) {
 
 TEST(Pickle, RejectsUnboundedCopies) {
   std::string calls = "(" + remembered(std::string(255, 'x'));
-  for (int i = 0; i < 100; ++i) calls += "c_codecs\nencode\nh\x01N\x86R";
+  for (int i = 0; i < 100; ++i) calls += "c_codecs\nencode\nh\x01U\x06latin1\x86R";
   EXPECT_THAT(refusal(bytes(calls + "t"), {.text_bytes = 10'000}), HasSubstr("copy too much"));
 }
 
