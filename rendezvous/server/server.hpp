@@ -37,8 +37,6 @@ size_t default_memory_bytes();
 
 struct ServerOptions {
   tcpstore::Limits store;
-  // Legacy20 or Legacy21 if the version is known.
-  tcpstore::Dialect legacy = tcpstore::Dialect::Legacy;
   Duration silent_peer = limits::kSilentPeerTimeout;
   // From the last byte of a command that has begun.
   Duration stalled_command = limits::kStalledCommandTimeout;

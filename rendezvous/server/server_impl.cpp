@@ -169,7 +169,7 @@ std::unique_ptr<Session> Server::Impl::make_session(TcpConnection& connection,
     case Protocol::LegacyStore:
       connection.is_legacy = true;
       ++legacy_peers_[connection.peer_address()].clients;
-      return make_store_session(connection, options_.legacy);
+      return make_store_session(connection, tcpstore::Dialect::Legacy);
     case Protocol::Control:
       if (is_main) return make_control_session(connection);
       break;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <vector>
 
 #include "common/limits/store.hpp"
 #include "common/text.hpp"
@@ -12,11 +13,6 @@ namespace {
 using tcpstore::Command;
 using tcpstore::Op;
 
-// Kinds of change in a reply to a watcher (torch 2.0).
-constexpr uint8_t kUpdated = 0;
-constexpr uint8_t kCreated = 1;
-constexpr uint8_t kDeleted = 2;
-
 // From this size on a value stays in the buffer in which it was received; below, a copy is cheaper
 // than the block.
 constexpr size_t kAdoptFrom = 1024 * 1024;
@@ -25,9 +21,6 @@ constexpr size_t kAdoptFrom = 1024 * 1024;
 constexpr size_t kEntryBytes = 192;
 constexpr size_t kQueueBytes = 832;  // the first block of a deque has 512 bytes
 constexpr size_t kItemBytes = 96;
-constexpr size_t kWatchBytes = 192;
-
-size_t cost_of_watch(std::string_view key) { return kWatchBytes + 2 * key.size(); }
 
 std::string no_room(const Command& command, std::string_view key, size_t bytes,
                     const MemoryBudget& budget) {
@@ -105,23 +98,11 @@ void Store::apply(SessionId session, const Command& command, ReplySink& sink,
       return sink.reply_number(session, static_cast<int64_t>(queue_length(command.key)));
     case Op::ListKeys: return list_keys(call);
     case Op::Barrier: return barrier(call);
-    case Op::WatchKey: return watch(call);
   }
 }
 
 void Store::session_closed(SessionId session, ReplySink& sink) {
   blocked_clients_.forget(session);
-  auto watched = watched_.find(session.value);
-  if (watched != watched_.end()) {
-    for (const std::string& key : watched->second) {
-      held_.add(-cost_of_watch(key));
-      auto found = watchers_.find(key);
-      if (found == watchers_.end()) continue;
-      std::erase(found->second, session);
-      if (found->second.empty()) watchers_.erase(found);
-    }
-    watched_.erase(watched);
-  }
   auto promise = promised_.find(session.value);
   if (promise == promised_.end()) return;
   std::string key = std::move(promise->second);
@@ -154,9 +135,6 @@ const Value* Store::put(Call& call, std::string_view key, std::string_view bytes
   if (found == values_.end() || !found->second.has_room_for(bytes.size())) {
     return put_counted(call, key, found, bytes);
   }
-  if (!watchers_.empty()) {
-    notify_watchers(call.sink, key, kUpdated, found->second.view(), bytes);
-  }
   found->second.overwrite(bytes);
   wake(call.sink, key);
   return &found->second;
@@ -164,13 +142,9 @@ const Value* Store::put(Call& call, std::string_view key, std::string_view bytes
 
 const Value* Store::put_counted(Call& call, std::string_view key, Map<Value>::iterator found,
                                 std::string_view bytes) {
-  const bool is_new = found == values_.end();
   const size_t copied = is_kept_in_place(call, bytes) ? 0 : bytes.size();
   Value* value = make_room(call, key, found, copied);
   if (value == nullptr) return nullptr;
-  if (!watchers_.empty()) {
-    notify_watchers(call.sink, key, is_new ? kCreated : kUpdated, value->view(), bytes);
-  }
   keep(call, *value, bytes);
   wake(call.sink, key);
   return value;
@@ -199,12 +173,9 @@ void Store::append(Call& call) {
   Value& value = found->second;
   const size_t needed = value.memory_to_append(call.command.value.size());
   if (!has_room(call, call.command.key, needed)) return;
-  bool is_watched = !watchers_.empty() && watchers_.contains(call.command.key);
-  std::string before(is_watched ? value.view() : std::string_view());
   const size_t memory = value.own_memory();
   value.append(call.command.value, budget_);
   held_.add(value.own_memory() - memory);
-  if (is_watched) notify_watchers(call.sink, call.command.key, kUpdated, before, value.view());
   wake(call.sink, call.command.key);
 }
 
@@ -303,9 +274,6 @@ void Store::add(Call& call) {
 void Store::remove(Call& call) {
   auto found = values_.find(call.command.key);
   if (found == values_.end()) return call.sink.reply_number(call.session, 0);
-  if (!watchers_.empty()) {
-    notify_watchers(call.sink, call.command.key, kDeleted, found->second.view(), {});
-  }
   held_.add(-(kEntryBytes + found->first.size() + found->second.own_memory()));
   values_.erase(found);
   call.sink.reply_number(call.session, 1);
@@ -438,35 +406,6 @@ void Store::settle_promise(Call& call) {
   promised_.erase(promise);
   bool is_fetched = call.command.op == Op::QueuePop && call.command.key == key;
   if (!is_fetched) wake_for_queue(call.sink, key);
-}
-
-// --- watching (torch 2.0)
-
-void Store::watch(Call& call) {
-  if (!has_room(call, call.command.key, cost_of_watch(call.command.key))) return;
-  auto found = watchers_.find(call.command.key);
-  if (found == watchers_.end()) {
-    found = watchers_.emplace(std::string(call.command.key), std::vector<SessionId>()).first;
-  }
-  std::vector<SessionId>& sessions = found->second;
-  if (std::find(sessions.begin(), sessions.end(), call.session) == sessions.end()) {
-    sessions.push_back(call.session);
-    watched_[call.session.value].emplace_back(call.command.key);
-    held_.add(cost_of_watch(call.command.key));
-  }
-  call.sink.reply_byte(call.session, tcpstore::kWatching);
-}
-
-void Store::notify_watchers(ReplySink& sink, std::string_view key, uint8_t change,
-                            std::string_view before, std::string_view after) {
-  auto found = watchers_.find(key);
-  if (found == watchers_.end()) return;
-  for (SessionId session : found->second) {
-    sink.reply_byte(session, change);
-    sink.reply_bytes(session, key);
-    sink.reply_bytes(session, before);
-    sink.reply_bytes(session, after);
-  }
 }
 
 }  // namespace cpprun

@@ -18,7 +18,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include "common/ids.hpp"
 #include "rendezvous/protocol/tcpstore/tcpstore.hpp"
@@ -82,7 +81,6 @@ class Store {
   void list_keys(Call& call);
   void queue_push(Call& call);
   void queue_pop(Call& call);
-  void watch(Call& call);
 
   bool is_present(std::string_view key) const;
   size_t queue_length(std::string_view key) const;
@@ -102,19 +100,15 @@ class Store {
   std::optional<int64_t> count_up(Call& call, std::string_view key, int64_t delta);
   void wake(ReplySink& sink, std::string_view key);
   void wake_for_queue(ReplySink& sink, std::string_view key);
-  void notify_watchers(ReplySink& sink, std::string_view key, uint8_t change,
-                       std::string_view before, std::string_view after);
 
   std::shared_ptr<MemoryBudget> budget_;  // shared: values may outlive the store
-  MemoryBudget::Charge held_;             // keys, small values, queues and watchers
+  MemoryBudget::Charge held_;             // keys, small values and queues
   Map<Value> values_;
   Map<std::deque<Value>> queues_;  // none of them is empty
   BlockedClients blocked_clients_;
   // Sessions woken for a queue's item that have not popped it yet; if they never do, the next
   // waiter is woken.
   std::unordered_map<uint64_t, std::string> promised_;
-  Map<std::vector<SessionId>> watchers_;                            // torch 2.0 only
-  std::unordered_map<uint64_t, std::vector<std::string>> watched_;  // watchers_ by session
 };
 
 }  // namespace cpprun

@@ -16,13 +16,13 @@ T load(const void* from) {
 constexpr const char* kNames[kOps] = {
     "VALIDATE",   "SET",        "COMPARE_SET", "GET",       "ADD",       "CHECK",       "WAIT",
     "GETNUMKEYS", "DELETE_KEY", "APPEND",      "MULTI_GET", "MULTI_SET", "CANCEL_WAIT", "PING",
-    "QUEUE_PUSH", "QUEUE_POP",  "QUEUE_LEN",   "LIST_KEYS", "BARRIER",   "WATCH_KEY"};
+    "QUEUE_PUSH", "QUEUE_POP",  "QUEUE_LEN",   "LIST_KEYS", "BARRIER"};
 
 constexpr Op kLegacyOps[] = {Op::Set,    Op::CompareSet, Op::Get,        Op::Add,
                              Op::Check,  Op::Wait,       Op::GetNumKeys, Op::DeleteKey,
                              Op::Append, Op::MultiGet,   Op::MultiSet,   Op::CancelWait};
-constexpr uint8_t kFirstAmbiguous = 7;  // 2.0: WATCH_KEY, 2.1: DELETE_KEY
-constexpr uint8_t kAmbiguous = 8;       // 2.0: DELETE_KEY, 2.1: APPEND
+constexpr uint8_t kFirstAmbiguous = 7;  // 2.0: WATCH_KEY, which is refused; 2.1: DELETE_KEY
+constexpr uint8_t kAmbiguous = 8;       // 2.0: DELETE_KEY; 2.1: APPEND
 
 }  // namespace
 
@@ -125,8 +125,7 @@ bool Parser::read(Cursor& cursor, uint8_t code, Command& command) {
     case Op::Get:
     case Op::DeleteKey:
     case Op::QueuePop:
-    case Op::QueueLen:
-    case Op::WatchKey: return cursor.key(command.key);
+    case Op::QueueLen: return cursor.key(command.key);
     case Op::Add:
     case Op::Barrier: return cursor.key(command.key) && cursor.number(command.number);
     case Op::Check:
@@ -199,8 +198,8 @@ bool Parser::decode(uint8_t code, Op& op) {
   if (code < kFirstAmbiguous) return true;
   if (dialect_ == Dialect::Legacy) dialect_ = Dialect::Legacy21;
   if (dialect_ == Dialect::Legacy21) return true;
-  op = code == kAmbiguous ? Op::DeleteKey : Op::WatchKey;
-  return code <= kAmbiguous;
+  op = Op::DeleteKey;
+  return code == kAmbiguous;
 }
 
 }  // namespace cpprun::tcpstore

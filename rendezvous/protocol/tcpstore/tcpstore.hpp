@@ -18,7 +18,6 @@ inline constexpr uint32_t kMagic = 0x3C85F7CE;
 inline constexpr uint8_t kReady = 0;         // CHECK: all present; WAIT and BARRIER: released
 inline constexpr uint8_t kNotReady = 1;      // CHECK: a key is missing
 inline constexpr uint8_t kWaitCanceled = 1;  // CANCEL_WAIT
-inline constexpr uint8_t kWatching = 3;      // WATCH_KEY (2.0): registered
 
 // The numbers are the codes of torch 2.2 and later.
 enum class Op : uint8_t {
@@ -41,9 +40,8 @@ enum class Op : uint8_t {
   QueueLen,
   ListKeys,
   Barrier,
-  WatchKey,  // torch 2.0 only; has no modern code
 };
-inline constexpr size_t kOps = 20;
+inline constexpr size_t kOps = 19;
 
 const char* name(Op op);
 

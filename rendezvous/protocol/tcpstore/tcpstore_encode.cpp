@@ -25,7 +25,6 @@ void put_all(std::string& out, Parts... parts) {
 
 uint8_t code_of(Op op, Dialect dialect) {
   if (dialect == Dialect::Modern) return static_cast<uint8_t>(op);
-  if (dialect == Dialect::Legacy20 && op == Op::WatchKey) return 7;
   if (dialect == Dialect::Legacy20 && op == Op::DeleteKey) return 8;
   CPPRUN_CHECK(op != Op::Validate && op <= Op::CancelWait);
   return static_cast<uint8_t>(static_cast<uint8_t>(op) - 1);  // 2.2 moved every code up by one

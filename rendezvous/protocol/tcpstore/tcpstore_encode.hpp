@@ -22,7 +22,7 @@ void put_write(std::string& out, Op op, std::string_view key, std::string_view v
                Dialect dialect = Dialect::Modern);
 void put_compare_set(std::string& out, std::string_view key, std::string_view expected,
                      std::string_view desired, Dialect dialect = Dialect::Modern);
-// GET, DELETE_KEY, QUEUE_POP, QUEUE_LEN, WATCH_KEY.
+// GET, DELETE_KEY, QUEUE_POP, QUEUE_LEN.
 void put_key(std::string& out, Op op, std::string_view key, Dialect dialect = Dialect::Modern);
 // ADD, BARRIER.
 void put_number(std::string& out, Op op, std::string_view key, int64_t number,

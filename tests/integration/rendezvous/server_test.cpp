@@ -232,22 +232,34 @@ TEST_F(ServerTest, APeerThatDoesNotReadWaitsWithItsCommands) {
   for (int i = 0; i < kGets; ++i) ASSERT_EQ(deaf.read(one.size()), one) << i;
 }
 
-// The replies come from other clients' commands, so they cannot wait.
-TEST_F(ServerTest, DropsAPeerThatReadsNoNotices) {
-  ServerOptions options = small_limits();
-  options.legacy = tcpstore::Dialect::Legacy20;
-  RunningServer server(options);
+struct Silent : Session {
+  size_t on_bytes(std::span<const uint8_t> bytes) override { return bytes.size(); }
+  void on_closed(CloseKind) override {}
+};
+
+// The messages answer no command of this peer, so they cannot wait.
+TEST_F(ServerTest, DropsAPeerThatReadsNoMessages) {
+  Connection* connection = nullptr;
+  ServerHooks hooks;
+  hooks.make_control_session = [&](Connection& made) {
+    connection = &made;
+    return std::make_unique<Silent>();
+  };
+  RunningServer server(small_limits(), std::move(hooks));
   Client deaf(server.port());
-  std::string watch;
-  tcpstore::put_key(watch, Op::WatchKey, "/k", tcpstore::Dialect::Legacy20);
-  deaf.send(watch);
-  EXPECT_EQ(deaf.read(1), "\x03");
-  Client writer(server.port());
-  writer.send(kHello);
-  for (int i = 0; i < 400; ++i) writer.send(set("/k", std::string(60'000, 'x')));
-  writer.send(ping(1));
-  EXPECT_EQ(writer.read(4), ping(1).substr(1));
+  deaf.send("CPRN");
+  ASSERT_TRUE(
+      eventually([&] { return server.call([&](Server&) { return connection != nullptr; }); }));
+  const std::string message(60'000, 'x');
+  for (int i = 0; i < 400; ++i) {
+    const bool is_open = server.call([&](Server& s) {
+      if (s.connections() == 1) connection->send(message);
+      return s.connections() == 1;
+    });
+    if (!is_open) break;
+  }
   EXPECT_TRUE(deaf.is_ended());
+  expect_alive(server);
 }
 
 TEST_F(ServerTest, ClosesTheClientThatExceedsTheMemoryBudget) {

@@ -113,7 +113,6 @@ TEST_F(StoreBudget, GetsEverythingBack) {
   write(Op::QueuePush, "/q", 10 * kKiB);
   write(Op::QueuePush, "/q", 10);
   key(Op::Add, "/n", 5);
-  key(Op::WatchKey, "/small");
   list(Op::Wait, {"/x", "/y", std::string(500, 'z')});
   EXPECT_GT(budget->used(), 20 * kKiB);
   for (const char* name : {"/small", "/large", "/n"}) key(Op::DeleteKey, name);

@@ -115,19 +115,6 @@ TEST_F(StoreTest, MultiSetAndMultiGet) {
 
 TEST_F(StoreTest, PingEchoes) { EXPECT_EQ(number(1, Op::Ping, "", 77), "n77"); }
 
-TEST_F(StoreTest, AnObserverReceivesEveryChange) {
-  EXPECT_EQ(key(7, Op::WatchKey, "/w"), "b3");
-  set(1, "/w", "one");
-  EXPECT_EQ(replies_to(7), "b1 '/w' '' 'one'");
-  set(1, "/w", "two");
-  EXPECT_EQ(replies_to(7), "b0 '/w' 'one' 'two'");
-  key(1, Op::DeleteKey, "/w");
-  EXPECT_EQ(replies_to(7), "b2 '/w' 'two' ''");
-  closed(7);
-  set(1, "/w", "three");
-  EXPECT_EQ(replies_to(7), "");
-}
-
 TEST_F(StoreTest, ALargeValueStaysWhereItWasReceived) {
   auto buffer = std::make_shared<std::string>(2 << 20, 'x');
   Command c;

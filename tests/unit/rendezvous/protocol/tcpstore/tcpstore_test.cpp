@@ -286,14 +286,13 @@ TEST(TcpStoreLegacy, CodeEightIsDeleteWithoutAndAppendWithAValue) {
   EXPECT_EQ(twentyone.dialect(), Dialect::Legacy21);
 }
 
-TEST(TcpStoreLegacy, CodeSevenIsDeleteUnlessTheClientIsKnownToBe20) {
+TEST(TcpStoreLegacy, CodeSevenIsDeleteUnlessTheClientHasShownThatItIs20) {
   std::string out;
   put_key(out, Op::DeleteKey, "/k", Dialect::Legacy21);
   Command command;
   EXPECT_EQ(parse(out, command, Dialect::Legacy).kind, Parsed::Kind::Whole);
   EXPECT_EQ(command.op, Op::DeleteKey);
-  EXPECT_EQ(parse(out, command, Dialect::Legacy20).kind, Parsed::Kind::Whole);
-  EXPECT_EQ(command.op, Op::WatchKey);
+  EXPECT_EQ(parse(out, command, Dialect::Legacy20).kind, Parsed::Kind::Broken);
 }
 
 TEST(TcpStoreLegacy, RejectsLargerCodes) {
