@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <vector>
 
 #include "snapshot_files/archive/crc32_polynomial.hpp"
 #include "snapshot_files/archive/fold_crc32.hpp"
@@ -27,6 +28,18 @@ uint32_t crc32(ConstBytes bytes, uint32_t before) {
   if (bytes.empty()) return before;  // libdeflate resets the crc if the address is null
   if (bytes.size() >= kFoldFrom && can_fold_crc32()) return fold_crc32(bytes, before);
   return libdeflate_crc32(before, bytes.data(), bytes.size());
+}
+
+Result<uint32_t> crc32_of(const Source& source, uint64_t offset, uint64_t bytes) {
+  constexpr uint64_t kReadBytes = 4 << 20;  // fits the cache: read first, then crc32
+  std::vector<std::byte> part(static_cast<size_t>(std::min(bytes, kReadBytes)));
+  uint32_t crc = 0;
+  for (uint64_t done = 0; done < bytes; done += part.size()) {
+    part.resize(static_cast<size_t>(std::min(bytes - done, kReadBytes)));
+    if (Status read = source.read_at(offset + done, part); !read) return read.error();
+    crc = crc32(part, crc);
+  }
+  return crc;
 }
 
 std::optional<uint32_t> copy_crc32(std::byte* to, ConstBytes bytes) {

@@ -13,6 +13,9 @@ namespace cpprun::archive {
 // The crc32 of data with the crc32 `before` (0: empty) followed by `bytes`.
 uint32_t crc32(ConstBytes bytes, uint32_t before = 0);
 
+// The crc32 of `bytes` bytes of a source from `offset` on, which it reads in parts.
+Result<uint32_t> crc32_of(const Source& source, uint64_t offset, uint64_t bytes);
+
 // Copies `bytes` to `to` and returns their crc32 at the cost of the copy alone; large copies bypass
 // the cache. Returns nothing and copies nothing if the processor lacks AVX-512 with VPCLMULQDQ, or
 // `to` is not aligned to 64.

@@ -1,7 +1,6 @@
 #include "snapshot_files/archive/tensor_file.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include "common/check.hpp"
 #include "common/limits/snapshots.hpp"
@@ -125,17 +124,12 @@ Status TensorFile::read_part(std::string_view storage, uint64_t from, Bytes into
 }
 
 Status TensorFile::verify() const {
-  std::vector<std::byte> buffer;
   for (const auto& [name, record] : directory_.records()) {
     Result<uint64_t> at = data_place(*source_, record);
     if (!at) return at.error();
-    uint32_t crc = 0;
-    for (uint64_t done = 0; done < record.bytes; done += buffer.size()) {
-      buffer.resize(static_cast<size_t>(std::min<uint64_t>(kReadBytes, record.bytes - done)));
-      if (Status read = source_->read_at(*at + done, buffer); !read.ok()) return read;
-      crc = crc32(buffer, crc);
-    }
-    if (crc != record.crc32) return damaged(*source_, name);
+    const Result<uint32_t> crc = crc32_of(*source_, *at, record.bytes);
+    if (!crc) return crc.error();
+    if (*crc != record.crc32) return damaged(*source_, name);
   }
   return {};
 }

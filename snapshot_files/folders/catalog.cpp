@@ -10,7 +10,6 @@ namespace cpprun::snapshot_files {
 namespace {
 
 constexpr std::string_view kPrefix = "step-";
-constexpr size_t kChecksumBytes = 4 << 20;
 
 std::string_view last_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
@@ -33,14 +32,9 @@ Status check_sizes(FileLayer& files, const std::string& path, const Manifest& ma
 Status verify_file(FileLayer& files, const std::string& path, const ManifestFile& expected) {
   Result<std::unique_ptr<File>> file = files.open_to_read(path);
   if (!file) return file.error();
-  std::vector<std::byte> buffer;
-  uint32_t crc = 0;
-  for (uint64_t done = 0; done < expected.bytes; done += buffer.size()) {
-    buffer.resize(static_cast<size_t>(std::min<uint64_t>(kChecksumBytes, expected.bytes - done)));
-    if (Status read = (*file)->read_at(done, buffer); !read.ok()) return read;
-    crc = archive::crc32(buffer, crc);
-  }
-  if (crc == expected.crc32) return {};
+  const Result<uint32_t> crc = archive::crc32_of(**file, 0, expected.bytes);
+  if (!crc) return crc.error();
+  if (*crc == expected.crc32) return {};
   return Error{ErrorKind::Protocol,
                path + " is not what was written (its crc32 differs from the manifest's)"};
 }

@@ -10,6 +10,7 @@
 #include "common/limits/rendezvous.hpp"
 #include "common/limits/snapshots.hpp"
 #include "snapshot_files/archive/crc32.hpp"
+#include "snapshot_files/archive/plain_name.hpp"
 #include "snapshot_files/folders/nonce.hpp"
 
 namespace cpprun::snapshot_files {
@@ -27,8 +28,7 @@ Error wrong(const std::string& why) {
 // Neither a path nor a hidden file, except for the one of torch.distributed.checkpoint.
 bool is_file_name(std::string_view name) {
   const bool is_hidden = name.starts_with('.') && name != ".metadata";
-  return !name.empty() && name.size() <= kNameBytes && !is_hidden &&
-         name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos &&
+  return archive::is_plain_name(name) && name.size() <= kNameBytes && !is_hidden &&
          name != kManifestName;
 }
 
