@@ -7,7 +7,7 @@ namespace cpprun::faults {
 namespace {
 
 // The purpose of a random number. Numbers for different purposes are independent.
-enum class Use : uint64_t { Rank, Node, Step, Epoch, Round, Connector, After, Gap, Victim };
+enum class Use : uint64_t { Rank, Node, Step, Epoch, Round, Attempt, After, Gap, Victim };
 
 // The mixing step of SplitMix64 (Steele, Lea and Flood, 2014).
 uint64_t mix(uint64_t x) {
@@ -40,7 +40,7 @@ Plan drawn(Plan plan, uint64_t seed) {
     draw_one(fault.step, number(seed, i, Use::Step));
     draw_one(fault.epoch, number(seed, i, Use::Epoch));
     draw_one(fault.round, number(seed, i, Use::Round));
-    draw_one(fault.attempt, number(seed, i, Use::Connector));
+    draw_one(fault.attempt, number(seed, i, Use::Attempt));
     draw_one(fault.after_ns, number(seed, i, Use::After));
   }
   return plan;

@@ -19,7 +19,7 @@ std::string outcome_text(const InjectedFault& injected, const Fault& fault) {
   if (injected.recovery) {
     text += "; all workers running again after " + text::seconds(*injected.recovery, 3);
   } else {
-    text += fault.is_survived() ? "; the round went on" : "; no round followed";
+    text += fault.is_survived() ? "; the round continued" : "; no round followed";
   }
   if (injected.lost_steps) text += "; lost steps: " + std::to_string(*injected.lost_steps);
   if (injected.lost_epochs) {

@@ -118,7 +118,7 @@ std::string encode(const Summary& summary) {
 
 Result<Summary> parse_summary(std::string_view json) {
   const ordered_json object = ordered_json::parse(json, nullptr, false);
-  const Error bad{ErrorKind::BadValue, "the account of the run is no account of cpprun"};
+  const Error bad{ErrorKind::BadValue, "the summary of the run is not in the format of cpprun"};
   if (!object.is_object() || !object.contains("held") || !object["held"].is_boolean()) return bad;
   Summary summary;
   summary.is_held = object["held"].get<bool>();

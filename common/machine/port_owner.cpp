@@ -20,10 +20,7 @@ namespace fs = std::filesystem;
 std::string listening_inode(const char* table, uint16_t port) {
   std::ifstream lines(table);
   for (std::string line; std::getline(lines, line);) {
-    std::vector<std::string> words;
-    for (std::string& word : text::split(line, ' ')) {
-      if (!word.empty()) words.push_back(std::move(word));
-    }
+    const std::vector<std::string> words = text::words(line);
     constexpr size_t kLocal = 1, kState = 3, kInode = 9;
     if (words.size() <= kInode || words[kLocal] == "local_address") continue;
     if (words[kState] != "0A") break;  // the kernel lists listening sockets first

@@ -41,11 +41,11 @@ std::shared_ptr<Connector> Connector::start(asio::io_context& loop, const Endpoi
   error_code error;
   const asio::ip::address numeric = asio::ip::make_address(endpoint.host, error);
   if (!error) {
-    attempt->go_on({tcp::endpoint(numeric, endpoint.port)}, "");
+    attempt->connect_to({tcp::endpoint(numeric, endpoint.port)}, "");
   } else if (endpoint.host == "localhost") {
-    attempt->go_on({tcp::endpoint(asio::ip::address_v4::loopback(), endpoint.port),
-                    tcp::endpoint(asio::ip::address_v6::loopback(), endpoint.port)},
-                   "");
+    attempt->connect_to({tcp::endpoint(asio::ip::address_v4::loopback(), endpoint.port),
+                         tcp::endpoint(asio::ip::address_v6::loopback(), endpoint.port)},
+                        "");
   } else {
     attempt->look_up(endpoint);
   }
@@ -65,19 +65,19 @@ void Connector::cancel() {
 }
 
 void Connector::look_up(const Endpoint& endpoint) {
-  lookup_ =
-      NameLookup::start(loop_, endpoint,
-                        [weak = weak_from_this(), host = endpoint.host](
-                            NameLookup::Addresses addresses, const std::string& why) {
-                          const std::shared_ptr<Connector> self = weak.lock();
-                          if (!self || !self->callback_) return;
-                          self->go_on(std::move(addresses),
-                                      "the name '" + host + "' can't be resolved (" + why + ")");
-                        });
+  lookup_ = NameLookup::start(loop_, endpoint,
+                              [weak = weak_from_this(), host = endpoint.host](
+                                  NameLookup::Addresses addresses, const std::string& why) {
+                                const std::shared_ptr<Connector> self = weak.lock();
+                                if (!self || !self->callback_) return;
+                                self->connect_to(
+                                    std::move(addresses),
+                                    "the name '" + host + "' can't be resolved (" + why + ")");
+                              });
 }
 
 // `why`: the reason if there is no address.
-void Connector::go_on(std::vector<tcp::endpoint> addresses, const std::string& why) {
+void Connector::connect_to(std::vector<tcp::endpoint> addresses, const std::string& why) {
   std::vector<std::string> names;
   for (const tcp::endpoint& address : addresses) names.push_back(unmapped(address.address()));
   std::optional<Endpoint> instead = found_ ? found_(names) : std::nullopt;

@@ -53,7 +53,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
   using Socket = boost::asio::ip::tcp::socket;
 
   void look_up(const Endpoint& endpoint);
-  void go_on(std::vector<boost::asio::ip::tcp::endpoint> addresses, const std::string& why);
+  void connect_to(std::vector<boost::asio::ip::tcp::endpoint> addresses, const std::string& why);
   bool try_in_process(const boost::asio::ip::tcp::endpoint& at);
   void try_all(std::vector<boost::asio::ip::tcp::endpoint> addresses);
   void on_connected(size_t index, const boost::asio::ip::tcp::endpoint& at,

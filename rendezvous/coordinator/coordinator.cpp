@@ -397,7 +397,7 @@ void Coordinator::forget_long_ended() {
 }
 
 control::AdminReply Coordinator::on_admin_command(Instant now, const std::string& run_id,
-                                                  const control::AdminCommand& order,
+                                                  const control::AdminCommand& command,
                                                   const std::string& by, Effects& effects) {
   std::vector<std::string> names;
   Job* only = nullptr;
@@ -407,12 +407,13 @@ control::AdminReply Coordinator::on_admin_command(Instant now, const std::string
     only = job.get();
   }
   if (names.size() > 1) {
-    return {order.id, false, "several jobs are here; name one: " + text::join(names, ", ")};
+    return {command.id, false, "several jobs are here; name one: " + text::join(names, ", ")};
   }
   if (only == nullptr) {
-    return {order.id, false, run_id.empty() ? "no job is here" : "no job '" + run_id + "' is here"};
+    return {command.id, false,
+            run_id.empty() ? "no job is here" : "no job '" + run_id + "' is here"};
   }
-  control::AdminReply answer = only->on_admin_command(now, order, by, effects);
+  control::AdminReply answer = only->on_admin_command(now, command, by, effects);
   forget_if_over(names.front(), effects);
   return answer;
 }

@@ -76,7 +76,7 @@ class Coordinator {
   // give it, and delivers the reply before it carries out the effects. An empty run id: the only
   // job.
   control::AdminReply on_admin_command(Instant now, const std::string& run_id,
-                                       const control::AdminCommand& order, const std::string& by,
+                                       const control::AdminCommand& command, const std::string& by,
                                        Effects& effects);
   void on_time(Instant now, Effects& effects);
   Instant next_deadline() const;

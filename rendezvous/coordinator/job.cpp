@@ -481,8 +481,8 @@ void Job::resume_job(Instant now, Effects& effects) {
   leases_.restart(now);
   if (known.result()) return finish_job(*known.result(), effects);
   log_info(effects, "recovered",
-           "going on with job '" + options_.run_id + "' from round " +
-               std::to_string(round().value) + ": " + std::to_string(known.seen_count()) + " of " +
+           "continuing job '" + options_.run_id + "' from round " + std::to_string(round().value) +
+               ": " + std::to_string(known.seen_count()) + " of " +
                text::count(static_cast<size_t>(known.newest().group_size), "node") + " came back");
   if (known.must_stop()) {
     if (known.has_loss()) charge_loss("a node was lost with its coordinator");

@@ -171,7 +171,7 @@ class Job {
   // have left behind.
   void stop_stale_workers(const Node& node, Effects& effects) const {
     const control::StopCause cause = control::StopCause::NodeLost;
-    send(node, control::Stop{node.facts.round, cause, "the job went on without this node"},
+    send(node, control::Stop{node.facts.round, cause, "the job has continued without this node"},
          effects);
   }
   void send_wait(const Node& node, bool is_reminder, Effects& effects) const;

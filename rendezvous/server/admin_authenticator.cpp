@@ -48,7 +48,7 @@ Status AdminAuthenticator::check(
     const std::string& mac, const std::function<std::string(const std::string& nonce)>& mac_input) {
   forget_old(now);
   const auto asked = pending_challenges_.extract({session, id});
-  if (asked.empty()) return refuse(what + " a nonce that was asked for just before");
+  if (asked.empty()) return refuse(what + " a nonce that was requested just before");
   if (accepts(now, peer, mac_input(asked.mapped().nonce), mac)) return {};
   return refuse("the token is wrong: CPPRUN_ADMIN_TOKEN must be what the coordinator has");
 }

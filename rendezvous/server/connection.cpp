@@ -235,13 +235,13 @@ void TcpConnection::process() {
   }
   if (in_.held().size() < session_->wants()) return;
   // A session that runs out of memory costs its own connection and nothing else.
-  const auto may_go_on = [this] { return session_ && session_->is_isolated(); };
+  const auto is_isolated = [this] { return session_ && session_->is_isolated(); };
   try {
     return hand_over_input();
   } catch (const std::bad_alloc&) {
-    if (!may_go_on()) throw;
+    if (!is_isolated()) throw;
   } catch (const std::length_error&) {
-    if (!may_go_on()) throw;
+    if (!is_isolated()) throw;
   }
   drop("the server is out of memory" + described_input());
 }

@@ -76,11 +76,11 @@ struct ControlService::Impl {
   }
 
   void on_message(SessionId session, control::AgentMessage message) {
-    if (const auto* operate = std::get_if<control::AdminHello>(&message)) {
-      return on_admin_hello(session, *operate);
+    if (const auto* hello = std::get_if<control::AdminHello>(&message)) {
+      return on_admin_hello(session, *hello);
     }
-    if (const auto* command = std::get_if<control::AdminRequest>(&message)) {
-      return on_command(session, *command);
+    if (const auto* admin_request = std::get_if<control::AdminRequest>(&message)) {
+      return on_admin_request(session, *admin_request);
     }
     if (auto* request = std::get_if<control::LogRequest>(&message)) {
       return on_log_request(session, std::move(*request));
@@ -88,9 +88,9 @@ struct ControlService::Impl {
     if (auto* reply = std::get_if<control::LogReply>(&message)) {
       return log_relay_.on_reply(session, std::move(*reply));
     }
-    if (const auto* order = std::get_if<control::AdminCommand>(&message)) {
+    if (const auto* command = std::get_if<control::AdminCommand>(&message)) {
       const Job* job = core_.job_of(session);
-      if (job != nullptr && job->needs_proof()) return challenge(session, *order);
+      if (job != nullptr && job->needs_proof()) return challenge(session, *command);
     }
     agents_.insert(session);
     // The peer is a coordinator.
@@ -156,17 +156,17 @@ struct ControlService::Impl {
   }
 
   // An agent forwards a command of an operator at its node.
-  void challenge(SessionId session, const control::AdminCommand& order) {
+  void challenge(SessionId session, const control::AdminCommand& command) {
     if (!authenticator_.has_token()) {
-      return answer(session, {order.id, false,
+      return answer(session, {command.id, false,
                               "the job was started with CPPRUN_ADMIN_TOKEN, and the agent that "
                               "leads it now has none; cpprunctl stop --here stops the nodes of one "
                               "machine"});
     }
     Result<std::string> nonce =
-        authenticator_.on_admin_command(boot_now(), session, address_of(session), order.id);
-    if (!nonce) return answer(session, {order.id, false, nonce.error().text});
-    carry_out(Send{session, control::Challenge{*nonce, order.id}});
+        authenticator_.on_admin_command(boot_now(), session, address_of(session), command.id);
+    if (!nonce) return answer(session, {command.id, false, nonce.error().text});
+    carry_out(Send{session, control::Challenge{*nonce, command.id}});
   }
 
   void answer(SessionId session, control::AdminReply reply) {
@@ -177,29 +177,29 @@ struct ControlService::Impl {
   }
 
   Status may_do(Instant now, SessionId session, const std::string& peer,
-                const control::AdminRequest& command) {
+                const control::AdminRequest& request) {
     const Job* job = core_.job_of(session);
-    if (job != nullptr && job->run_id() != command.run_id) {
-      return Error{ErrorKind::Refused, "an agent passes on orders for its own job only"};
+    if (job != nullptr && job->run_id() != request.run_id) {
+      return Error{ErrorKind::Refused, "an agent forwards admin commands of its own job only"};
     }
-    return authenticator_.on_command(now, session, peer, command);
+    return authenticator_.on_command(now, session, peer, request);
   }
 
-  void on_command(SessionId session, const control::AdminRequest& command) {
+  void on_admin_request(SessionId session, const control::AdminRequest& request) {
     const std::string peer = address_of(session);
     const bool is_agents = core_.job_of(session) != nullptr;
-    if (Status may = may_do(boot_now(), session, peer, command); !may) {
-      if (is_agents) return answer(session, {command.order.id, false, may.error().text});
+    if (Status may = may_do(boot_now(), session, peer, request); !may) {
+      if (is_agents) return answer(session, {request.order.id, false, may.error().text});
       log_refusal("refused an admin command from " + peer + ": " + may.error().text);
       return refuse(session, may.error().text);
     }
     if (is_agents) {
-      return runner_.run(&Coordinator::on_message, session, command.order);
+      return runner_.run(&Coordinator::on_message, session, request.order);
     }
     runner_.run([&](Coordinator& core, Instant now, Effects& effects) {
       Effects follows;
       const control::AdminReply answer =
-          core.on_admin_command(now, command.run_id, command.order, peer, follows);
+          core.on_admin_command(now, request.run_id, request.order, peer, follows);
       effects.push_back(Send{session, answer});
       effects.emplace_back(Close{session, false});
       effects.insert(effects.end(), follows.begin(), follows.end());
@@ -448,6 +448,4 @@ void ControlService::lead_until(Instant until) {
 
 bool ControlService::is_idle() const { return impl_->core_.is_idle(); }
 void ControlService::close() { impl_->runner_.close(); }
-size_t ControlService::session_count() const { return impl_->connections_.size(); }
-
 }  // namespace cpprun

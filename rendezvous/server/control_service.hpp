@@ -52,7 +52,6 @@ class ControlService {
   // Calls `then` once no agent is connected or the job is left to the standby; maybe at once.
   // `is_exiting`: as Coordinator::on_host_agent_ended().
   void when_idle(bool is_exiting, std::function<void()> then);
-  size_t session_count() const;
 
  private:
   struct Impl;

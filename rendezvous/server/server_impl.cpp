@@ -209,8 +209,8 @@ std::unique_ptr<Session> Server::Impl::make_control_session(TcpConnection& conne
   std::unique_ptr<Session> session;
   if (hooks_.make_control_session) session = hooks_.make_control_session(connection);
   if (!session) {
-    peer_log_.warning("an agent from " + connection.peer_address() +
-                      " knocked, but no job is coordinated here");
+    peer_log_.warning("an agent has connected from " + connection.peer_address() +
+                      ", but no job is coordinated here");
   }
   return session;
 }
@@ -338,7 +338,7 @@ void Server::Impl::on_expired(TcpConnection& connection, Clock::time_point now) 
   if (!connection.has_completed_handshake()) {
     if (keep_as_companion(connection)) return;
     ++dropped_;
-    peer_log_.info(connection.peer_address() + " did not finish its first words in time; closed");
+    peer_log_.info(connection.peer_address() + " has sent no whole command in time; closed");
     return connection.abort(CloseKind::ByUs);
   }
   if (connection.forget_if_idle()) return;

@@ -101,11 +101,11 @@ size_t RejectingSession::on_bytes(std::span<const uint8_t> bytes) {
       return bytes.size();
     }
     if (parsed.kind == Parsed::Kind::Whole && is_agents_key(first_key(command))) {
-      peer_log_.warning("a torchrun agent knocked from " + peer +
+      peer_log_.warning("a torchrun agent has connected from " + peer +
                         "; it cannot take part in a cpprun job: start that node with cpprun too");
     } else {
-      peer_log_.warning("a TCPStore client from " + peer +
-                        " knocked, but no store is served at this port");
+      peer_log_.warning("a TCPStore client has connected from " + peer +
+                        ", but no store is served at this port");
     }
     connection_.close();
     return bytes.size();

@@ -161,7 +161,7 @@ def test_stopped_worker_continues_after_its_time(jobs, plan):
     path = plan({'do': 'stop', 'at': {'rank': 0, 'step': 3}, 'for_s': 0.1}, expect={'restarts': 0})
     job = launch(jobs, path, LOOP)
     assert job.done(60) == 0, job.err
-    assert 'the round went on' in job.err
+    assert 'the round continued' in job.err
 
 
 def test_full_disk_fails_writes_for_its_time(jobs, plan):

@@ -90,13 +90,13 @@ struct ToRequest {
 
 // ---------------------------------------------------------------- replies
 
-Error nonsense(const std::string& what) {
-  return Error{ErrorKind::Protocol, "etcd answered what makes no sense: " + what};
+Error invalid_reply(const std::string& what) {
+  return Error{ErrorKind::Protocol, "etcd sent an invalid reply: " + what};
 }
 
 Result<json> parse_object(std::string_view body) {
   json whole = json::parse(body, nullptr, false);
-  if (whole.is_discarded() || !whole.is_object()) return nonsense("no JSON object");
+  if (whole.is_discarded() || !whole.is_object()) return invalid_reply("no JSON object");
   return whole;
 }
 
@@ -181,7 +181,7 @@ struct ToResponse {
     const int64_t id = number_in(find(object, "ID"), is_well);
     const int64_t ttl_s = number_in(find(object, "TTL"), is_well);
     constexpr int64_t kMostSeconds = 9'000'000'000;  // etcd's limit
-    if (!is_well || id == 0 || ttl_s > kMostSeconds) return nonsense("a lease");
+    if (!is_well || id == 0 || ttl_s > kMostSeconds) return invalid_reply("a lease");
     return election::Granted{id, std::max<int64_t>(ttl_s, 0)};
   }
 
@@ -193,7 +193,7 @@ struct ToResponse {
     election::ReadResult result;
     const json* header = find(*whole, "header");
     if (header != nullptr) result.revision = number_in(find(*header, "revision"), is_well);
-    if (result.revision <= 0) return nonsense("a transaction without a revision");
+    if (result.revision <= 0) return invalid_reply("a transaction without a revision");
     const json* held = find(*whole, "succeeded");
     is_well = is_well && (held == nullptr || held->is_boolean());
     result.is_done = is_read || (held != nullptr && *held == true);
@@ -204,7 +204,7 @@ struct ToResponse {
         if (range != nullptr) take_key_values(*range, keys, result, is_well);
       }
     }
-    if (!is_well) return nonsense("a transaction with values that can't be read");
+    if (!is_well) return invalid_reply("a transaction with values that can't be read");
     return result;
   }
 
@@ -251,7 +251,7 @@ Result<std::string> parse_token(std::string_view body) {
   // The token becomes a header line, so it must not contain blanks or control characters.
   auto is_plain = [](char c) { return c > ' ' && c < '\x7f'; };
   if (text == nullptr || text->empty() || !std::all_of(text->begin(), text->end(), is_plain)) {
-    return nonsense("no token");
+    return invalid_reply("no token");
   }
   return *text;
 }

@@ -11,7 +11,7 @@ using boost::system::error_code;
 namespace {
 
 constexpr const char* kMute =
-    "it ended the connection without a word (if it wants TLS: --rdzv-conf=protocol=https)";
+    "it ended the connection without a reply (if it wants TLS: --rdzv-conf=protocol=https)";
 
 }  // namespace
 

@@ -136,7 +136,7 @@ void RpcCall::on_time() {
 void RpcCall::log_in() {
   if (session_->login) {
     keep(true);
-    return finish(Error{ErrorKind::Network, member() + ": logging in takes its time"});
+    return finish(Error{ErrorKind::Network, member() + ": another request logs in; try again"});
   }
   wait_until(ends_at_);
   const GatewayRequest login = login_request(session_->options.user, session_->options.password);

@@ -13,7 +13,7 @@ namespace {
 using nlohmann::ordered_json;
 
 Error broken(const std::string& why) {
-  return Error{ErrorKind::Protocol, "this is no question that an agent knows: " + why};
+  return Error{ErrorKind::Protocol, "this is no query of the admin protocol: " + why};
 }
 
 ordered_json json_of(const WorkerView& worker) {

@@ -129,7 +129,7 @@ Result<Message> decode(std::span<const uint8_t> bytes) {
 
 std::optional<uint32_t> request_id_of(const Message& message) {
   if (const auto* arena = std::get_if<Arena>(&message)) return arena->request_id;
-  if (const auto* leave = std::get_if<Permission>(&message)) return leave->request_id;
+  if (const auto* answer = std::get_if<Permission>(&message)) return answer->request_id;
   if (const auto* given = std::get_if<Checksums>(&message)) return given->request_id;
   return std::nullopt;
 }

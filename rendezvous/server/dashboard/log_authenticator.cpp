@@ -9,7 +9,7 @@
 namespace cpprun {
 namespace {
 
-Error senseless(const std::string& why) { return Error{ErrorKind::BadValue, why}; }
+Error malformed(const std::string& why) { return Error{ErrorKind::BadValue, why}; }
 
 }  // namespace
 
@@ -54,9 +54,10 @@ Result<JobRank> LogAuthenticator::on_query(Instant now, const std::string& peer,
     return found == words.end() ? std::string() : found->second;
   };
   const std::optional<int64_t> rank = text::parse_int(word("rank"));
-  if (!rank || *rank < 0) return senseless("send job=RUN_ID&rank=N&nonce=NONCE&mac=PROOF");
+  if (!rank || *rank < 0) return malformed("send job=RUN_ID&rank=N&nonce=NONCE&mac=MAC");
   const std::string nonce = word("nonce");
-  if (nonces_.erase(nonce) == 0) return senseless("a nonce from /log/nonce does for one request");
+  if (nonces_.erase(nonce) == 0)
+    return malformed("a nonce from /log/nonce is valid for one request");
   const JobRank wanted{word("job"), *rank};
   if (accepts(now, peer, log_mac_input(nonce, wanted), word("mac"))) return wanted;
   return refuse("the token is wrong: it must be the CPPRUN_ADMIN_TOKEN of the coordinator");

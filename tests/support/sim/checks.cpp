@@ -16,7 +16,7 @@ std::string name_of(Incarnation node) { return "node " + std::to_string(node.val
 // The stop that ends a round, not one to a node that missed it.
 bool is_stop_after_loss(const control::Stop& stop) {
   return stop.cause == control::StopCause::NodeLost && stop.why != "the round is over" &&
-         stop.why != "the job went on without this node";
+         stop.why != "the job has continued without this node";
 }
 
 }  // namespace
