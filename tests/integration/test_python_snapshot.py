@@ -314,6 +314,8 @@ print(error_of(lambda: new(sampler=torch.utils.data.SequentialSampler([1]))))
 print(error_of(lambda: new(extra={{'STEP': 1}})))
 print(error_of(lambda: new(extra={{'open': open}}).save(1)))
 print(error_of(lambda: new().maybe_save(1, every='soon')))
+print(error_of(lambda: new(extra=[1])))
+print(error_of(lambda: cpprun_worker.Snapshot(torch.nn.Linear(1, 1))))
 values = Values()
 print(error_of(lambda: new(model=values, extra={{'list': [1, 'x']}}).save(7)))
 values.values, extra = {{}}, {{'list': None}}
@@ -329,10 +331,39 @@ print(new(model=values, extra=extra).resume(), values.values, extra)
             'torch.load(weights_only=True) does not read; a state has dicts, lists, tuples, '
             'numbers, texts, bytes and tensors',
             "every is 'soon'; wanted is a number of steps, '30s', '5min' or 'auto'",
+            'extra is a list; wanted is a dict',
+            'the first argument of a Snapshot is its folder, not a Linear',
             'True',
             "7 {'a': 1} {'list': [1, 'x']}",
         ],
     )
+
+
+def test_two_snapshots_of_a_program_do_not_share_a_folder(jobs):
+    """The second would replace the first one's snapshots, and both would resume from its state. One
+    that takes the place of another, as after an in-process restart, may have its folder."""
+    code = f"""
+import sys
+sys.path.insert(0, {str(ROOT / 'worker_sdk' / 'python')!r})
+import torch, cpprun_worker
+make = lambda folder: cpprun_worker.Snapshot(folder, model=torch.nn.Linear(1, 1))
+first, second, other = make('runs'), make('runs'), make('other')
+print(first.save(1), other.save(1), first.save(2), second.save(2), other.save(2), second.save(3))
+for save in (first.save, first.save_async, lambda step: first.maybe_save(step, every=1)):
+    try:
+        print(save(4))
+    except ValueError as error:
+        print(error)
+"""
+    code, output = jobs.run(PYTHON, '-c', code)
+    refused = (
+        f'another Snapshot of this program saves into {jobs.folder}/runs too, and each replaces '
+        "the other's snapshots: give one Snapshot all objects (extra={...}), or each a folder of "
+        'its own'
+    )
+    assert (code, output.splitlines()) == (0, [' '.join(['True'] * 6), *[refused] * 3])
+    names = {path.name for path in (jobs.folder / 'runs').iterdir()}
+    assert 'step-4' not in names and 'step-3' in names
 
 
 def test_a_process_that_ends_finishes_its_save_first(jobs):

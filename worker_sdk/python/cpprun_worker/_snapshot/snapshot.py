@@ -35,6 +35,9 @@ from .writer import Place, Writer
 # does not wait for them. A save that ends within the last step leaves the next one out.
 _AHEAD = 8
 
+# By folder: identifies the Snapshot of this process that saved there last.
+_last_savers: dict[str, object] = {}
+
 
 class Snapshot:
     """Saves and resumes the state of a training. Works under cpprun, under torchrun and alone.
@@ -51,7 +54,8 @@ class Snapshot:
         saved in the format of torch.distributed.checkpoint, or the dict that dcp.save() takes. A
         model that FSDP2 has sharded needs neither: it and its optimizer are saved in that format
         anyway.
-    folder: default CPPRUN_SNAPSHOT_DIR (from --snapshot-dir), else "snapshots".
+    folder: default CPPRUN_SNAPSHOT_DIR (from --snapshot-dir), else "snapshots". Two Snapshots in
+        one program need two folders.
     keep, keep_every: how many of the newest remain, and each whose step is a multiple.
     rng: saves the random generators of Python, numpy and torch, of each rank.
     in_memory: a restarted worker may resume from memory of its node.
@@ -78,6 +82,12 @@ class Snapshot:
     ) -> None:
         if keep < 1 or keep_every < 0:
             raise ValueError('a Snapshot keeps at least one, and keep_every is not negative')
+        if folder is not None and not isinstance(folder, (str, bytes, os.PathLike)):
+            kind = type(folder).__name__
+            raise TypeError(f'the first argument of a Snapshot is its folder, not a {kind}')
+        for name, given in (('extra', extra), ('per_rank', per_rank)):
+            if given is not None and not isinstance(given, MutableMapping):
+                raise TypeError(f'{name} is a {type(given).__name__}; wanted is a dict')
         launchers = os.environ.get('CPPRUN_SNAPSHOT_DIR')
         folder = os.fspath(folder or launchers or 'snapshots')
         # A node that takes the place of another finds its memory, also if its folder has another
@@ -100,6 +110,7 @@ class Snapshot:
         self._has_reported_nan = False
         self._is_prepared = False
         self._source = 'none'
+        self._id, self._has_saved = object(), False
         self._writer = Writer(
             self._folder, self._ranks, self._group, self._memory, keep, keep_every
         )
@@ -178,12 +189,24 @@ class Snapshot:
 
     def _start_save(self, step, to_disk):
         step = whole_number('step', step, STEPS)
+        self._check_folder()
         place = self._writer.place_for(step, to_disk)
         if place is Place.NONE or self._is_refused(step):
             return Place.NONE
         seconds = self._schedule.begin_save(step, place is Place.DISK)
         self._writer.start(lambda: self._capture(step, seconds), step, place is Place.DISK)
+        self._has_saved, _last_savers[self._folder] = True, self._id
         return place
+
+    def _check_folder(self):
+        """A Snapshot may take over the folder of one that is no longer used, as after an in-process
+        restart; two that are both used would replace each other's snapshots."""
+        if self._has_saved and _last_savers[self._folder] is not self._id:
+            raise ValueError(
+                f'another Snapshot of this program saves into {self._folder} too, and each '
+                "replaces the other's snapshots: give one Snapshot all objects (extra={...}), or "
+                'each a folder of its own'
+            )
 
     def _capture(self, step, seconds):
         return self._state.capture(step, seconds, self._ranks.rank, self._memory.is_lasting)
