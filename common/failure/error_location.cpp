@@ -42,9 +42,20 @@ std::optional<Frame> frame_of(std::string_view line) {
 
 }  // namespace
 
+std::string_view without_rank(std::string_view line) {
+  constexpr std::string_view kBegin = "[rank";
+  constexpr std::string_view kEnd = "]: ";
+  if (!line.starts_with(kBegin)) return line;
+  const size_t end = line.find_first_not_of("0123456789", kBegin.size());
+  const bool is_prefix =
+      end != line.npos && end > kBegin.size() && line.substr(end).starts_with(kEnd);
+  return is_prefix ? line.substr(end + kEnd.size()) : line;
+}
+
 std::string error_location(const std::vector<std::string>& lines) {
   std::optional<Frame> found;
-  for (const std::string& line : lines) {
+  for (const std::string& raw : lines) {
+    const std::string_view line = without_rank(raw);
     if (line.starts_with("Traceback (most recent call last)")) found.reset();
     std::optional<Frame> frame = frame_of(line);
     const bool is_better = frame && (!found || found->is_installed || !frame->is_installed);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/failure/error_location.hpp"
 #include "common/limits/agent.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
@@ -27,6 +28,15 @@ bool is_short_of_memory(std::string_view words) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+bool is_indented(std::string_view line) { return line.starts_with(' ') || line.starts_with('\t'); }
+
+// The first line of a Python exception, such as "ValueError: no" or "torch.OutOfMemoryError: no".
+bool is_exception(std::string_view line) {
+  const std::string_view type = line.substr(0, line.find(": "));
+  const bool is_name = type.size() < line.size() && type.find(' ') == type.npos;
+  return is_name && (type.ends_with("Error") || type.ends_with("Exception"));
+}
+
 }  // namespace
 
 const char* name_of(FailureClass kind) {
@@ -48,11 +58,17 @@ FailureClass classify(const WorkerExit& end) {
 std::string error_text(const WorkerExit& end) {
   const bool has_message = end.error && end.error->is_readable && !end.error->message.empty();
   if (has_message) return end.error->message;
-  for (auto line = end.last_lines.rbegin(); line != end.last_lines.rend(); ++line) {
-    const std::string_view words = text::strip(*line);
-    if (!words.empty()) return std::string(words);
+  std::string last;     // the last line that is not blank
+  std::string message;  // it and the lines before, up to the exception that they belong to
+  for (auto raw = end.last_lines.rbegin(); raw != end.last_lines.rend(); ++raw) {
+    const std::string_view line = without_rank(*raw);
+    const std::string words(text::strip(line));
+    if (words.empty()) continue;
+    if (last.empty()) last = words;
+    message = words + (message.empty() ? "" : "\n" + message);
+    if (!is_indented(line)) return is_exception(line) ? message : last;
   }
-  return "";
+  return last;
 }
 
 std::string signature_of(const WorkerExit& end) {

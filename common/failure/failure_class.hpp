@@ -26,8 +26,8 @@ const char* name_of(FailureClass kind);
 // Classifies a failure by exit status and error text. Requires: `end` is a failure.
 FailureClass classify(const WorkerExit& end);
 
-// The worker's own error: the message of its error file, else the last line of its stderr that is
-// not blank; "" if there is neither.
+// The worker's own error: the message of its error file, else the exception, or the last line that
+// is not blank, at the end of its stderr; "" if there is neither.
 std::string error_text(const WorkerExit& end);
 
 // Equal for workers that failed in the same way: class, exit code, and error text without digits

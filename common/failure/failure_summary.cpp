@@ -238,7 +238,11 @@ std::string summary_text(const FailureSummary& summary, bool has_color, size_t w
   for (const auto& [label, value] : summary.fields) {
     std::string line = "  " + label;
     line.resize(kIndent, ' ');
-    text += styled(TextStyle::Faint, line, has_color) + indented(value, kIndent, width) + "\n";
+    // A terminal wraps a path or command so that it can be copied as one.
+    const bool is_copied =
+        label == std::string_view("logs") || label == std::string_view("details");
+    text += styled(TextStyle::Faint, line, has_color) +
+            (is_copied ? value : indented(value, kIndent, width)) + "\n";
   }
   if (summary.hint.empty()) return text;
   constexpr size_t kHintIndent = 6;

@@ -142,6 +142,7 @@ def test_stacks_show_what_workers_do(jobs):
     for rank, pid in enumerate(pids):
         assert f'rank {rank} (local rank {rank}, pid {pid}): no heartbeats' in both
     assert both.count('kernel: waits in ') == 2
+    assert 'ptrace' not in both, 'what the kernel shows while py-spy or gdb is attached'
     found, = json.loads(output_of('stacks', '--json', '--rank', 1, run_id))['stacks']
     assert (found['rank'], found['pid']) == (1, pids[1]) and 'kernel: ' in found['text']
     refused = ctl('stacks', '--rank', 9, run_id)

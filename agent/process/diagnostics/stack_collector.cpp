@@ -133,11 +133,13 @@ std::vector<std::string> collect_stacks(const std::vector<StackTarget>& targets)
   const Instant until = boot_now() + limits::kStackCollectionTimeout;
   std::vector<std::string> texts;
   for (const StackTarget& target : targets) {
+    // Before a tool attaches: its ptrace would be all that the kernel shows.
+    const std::string kernel = kernel_view(target.worker.pid);
     std::string stack = own_stack(target);
     if (stack.empty()) stack = tool_stack(target.worker, until);
     if (stack.empty()) stack = "(no stack: neither its own, nor by py-spy or gdb)\n";
     texts.push_back(summary_of(target.worker) + "\n" +
-                    text::printable(indented(stack + "\n" + kernel_view(target.worker.pid))));
+                    text::printable(indented(stack + "\n" + kernel)));
   }
   return texts;
 }

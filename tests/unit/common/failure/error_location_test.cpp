@@ -30,6 +30,20 @@ TEST(ErrorLocation, OfSeveralTracebacksTheLastCounts) {
       << "a SyntaxError has no function";
 }
 
+TEST(ErrorLocation, IsFoundBehindTheRankThatTorchPutsBeforeEachLine) {
+  EXPECT_EQ(
+      error_location({"[rank1]: Traceback (most recent call last):",
+                      "[rank1]:   File \"/data/train.py\", line 8, in <module>",
+                      "[rank1]:     raise RuntimeError(\"boom\")", "[rank1]: RuntimeError: boom"}),
+      "train.py:8 in <module>");
+  EXPECT_EQ(error_location({"[rank1]: Traceback (most recent call last):",
+                            "[rank1]:   File \"a.py\", line 1, in f", "[rank1]: KeyError: 1",
+                            "[rank1]: Traceback (most recent call last):",
+                            "[rank1]:   File \"/x/site-packages/b.py\", line 2, in g"}),
+            "b.py:2 in g")
+      << "the last traceback counts";
+}
+
 TEST(ErrorLocation, OtherTextHasNone) {
   EXPECT_EQ(error_location(std::vector<std::string>{"File \"a\", line x, in y", "File", ""}), "");
   EXPECT_EQ(error_location(WorkerExit{}), "");

@@ -65,6 +65,26 @@ TEST(ErrorTextOfWorker, UsesTheErrorFileOrTheLastMeaningfulLine) {
   EXPECT_EQ(error_text(wrote("")), "what the interpreter prints after it");
 }
 
+TEST(ErrorTextOfWorker, HasNoRankOfTorch) {
+  EXPECT_EQ(error_text(ended(1, {"[rank12]: ValueError: no"})), "ValueError: no");
+  EXPECT_EQ(word_of(ended(1, {"[rank0]: MemoryError"})), "out_of_memory");
+  for (const char* other :
+       {"[rank]: a", "[rank1] a", "[rank1]:a", "[rankx]: a", "[rank1", "rank1: a"})
+    EXPECT_EQ(error_text(ended(1, {other})), other);
+}
+
+TEST(ErrorTextOfWorker, HasAllLinesOfAnExceptionsMessage) {
+  const std::string first = "RuntimeError: Error(s) in loading state_dict for Linear:";
+  EXPECT_EQ(
+      error_text(ended(1, {"    raise", "[rank0]: " + first, "[rank0]: \tMissing key(s): \"a\"",
+                           "[rank0]: \tUnexpected key(s): \"b\". ", ""})),
+      first + "\nMissing key(s): \"a\"\nUnexpected key(s): \"b\".");
+  EXPECT_EQ(error_text(ended(1, {"Traceback:", "  File \"a.py\", line 1", "    stop()"})), "stop()")
+      << "no exception";
+  EXPECT_EQ(error_text(ended(1, {"KeyError: 1", "two", "  three"})), "three") << "of another line";
+  EXPECT_EQ(error_text(ended(1, {"two words Error: no", "  end"})), "end") << "no exception's name";
+}
+
 TEST(Signature, IgnoresNumbers) {
   EXPECT_EQ(signature_of(ended(1, {"port 4711 is taken"})),
             signature_of(ended(1, {"port 4712 is taken"})));
