@@ -116,7 +116,7 @@ struct StreamBits {
 };
 
 struct LogConfig {
-  // Empty: a temporary folder, removed after success. "/dev/null": no files at all.
+  // Empty: a temporary folder, see LogFolder::leave(). "/dev/null": no files at all.
   std::string dir;
   std::vector<StreamBits> redirects;                // by local rank, always nproc entries
   std::vector<StreamBits> tee;                      // by local rank, always nproc entries

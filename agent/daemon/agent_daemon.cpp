@@ -193,6 +193,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void on_signal(int number, int meant) {
     host_->hurry();
     event_recorder_->on_signal(number);
+    progress_console_.on_signal();
     runner_->run(&agent::Agent::on_signal, meant);
   }
   bool is_connected() const { return connection_ && !connection_->peer_address().empty(); }
@@ -204,7 +205,8 @@ class AgentDaemon::Impl final : public AgentDaemon {
     CPPRUN_CHECK(finish_.has_value());
     loop_.stop();
   }
-  // A temporary folder is kept only after a failure, to look for its reason.
+  // A temporary folder is kept after a failure, to look for its reason, and if it has output that
+  // was shown nowhere.
   void close_folder(bool is_well) {
     // NFS renames a removed file that is still open, and the folder would not be empty.
     if (event_recorder_) event_recorder_->close();
@@ -458,7 +460,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   if (sends_for_job(is_own_, core_->assignment()))
     send_failure_notice(config_.notify_url, event_recorder_->summary());
   state_keeper_.finish(finish_->how == How::Success);
-  close_folder(finish_->is_well());
+  close_folder(finish_->is_well() && !hides_output(config_.logs));
   return faults_ ? faults_->finish(code) : code;
 }
 
@@ -696,7 +698,7 @@ void AgentDaemon::Impl::carry_out(const agent::ReservePort&) {
 
 void AgentDaemon::Impl::carry_out(const agent::Finish& effect) {
   finish_ = effect;
-  progress_console_.stop();
+  progress_console_.on_end();
   const bool is_error = effect.how == agent::Finish::How::Error;
   bool is_cut_off = is_error && connection_ && !connection_->trouble().empty();
   if (is_error && !election_.trouble().empty()) {

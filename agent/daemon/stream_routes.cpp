@@ -57,4 +57,11 @@ bool shows_stderr(const LogConfig& config, int local_rank) {
   return goes_there && passes_filter(config, local_rank);
 }
 
+bool hides_output(const LogConfig& config) {
+  for (size_t rank = 0; rank < config.redirects.size(); ++rank) {
+    if ((config.redirects[rank].bits & ~config.tee.at(rank).bits) != 0) return true;
+  }
+  return false;
+}
+
 }  // namespace cpprun

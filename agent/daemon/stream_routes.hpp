@@ -20,4 +20,7 @@ StreamRoutes route_streams(const LogConfig& config, const LogFolder& folder, int
 // Whether the console shows this worker's stderr, if its log folder could be created.
 bool shows_stderr(const LogConfig& config, int local_rank);
 
+// Whether --redirects writes output to files that the console does not show.
+bool hides_output(const LogConfig& config);
+
 }  // namespace cpprun

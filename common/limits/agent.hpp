@@ -98,7 +98,7 @@ inline constexpr Duration kPartialLine = 100ms;           // then a line without
 inline constexpr size_t kLineBytes = 64 * 1024;           // longer lines are shown in pieces
 inline constexpr size_t kOutputBufferBytes = 256 * 1024;  // per stream; a full buffer slows writers
 
-// A terminal shows a wait for other nodes after this time, and counts it at this interval.
+// A terminal shows a wait for nodes, or for workers to end, after this time; interval of its count.
 inline constexpr Duration kWaitShownAfter = 2s;
 inline constexpr Duration kWaitShownInterval = 1s;
 

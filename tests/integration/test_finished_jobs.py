@@ -2,6 +2,8 @@
 
 import json
 import os
+import pathlib
+import re
 import stat
 import subprocess
 import time
@@ -44,6 +46,26 @@ def test_failed_job_is_in_the_list_of_all(jobs):
         if job['run_id'] == run_id
     ]
     assert (found['job_state'], found['outcome'], found['exit_code']) == ('failed', 'failure', 1)
+
+
+@pytest.mark.parametrize(
+    'flags, is_kept',
+    [
+        (('-r', '3'), True),
+        (('-r', '1', '-t', '2'), True),
+        (('-r', '1:3', '--nproc-per-node=2'), True),
+        (('-r', '3', '-t', '3'), False),
+        ((), False),
+    ],
+)
+def test_output_that_was_shown_nowhere_is_kept_after_success(jobs, flags, is_kept):
+    job = jobs.cpprun('--standalone', *flags, '--no-python', jobs.sh('echo a line'))
+    assert job.done(100) == 0, job.output
+    kept = re.findall(r'^note: the logs of this run are kept in (\S+)$', job.err, re.M)
+    assert len(kept) == is_kept, job.err
+    for folder in kept:
+        last = max(pathlib.Path(folder, 'attempt_0').iterdir())
+        assert (last / 'stdout.log').read_text() == 'a line\n'
 
 
 def test_log_folder_of_a_job_that_succeeded(jobs):

@@ -169,6 +169,22 @@ def test_wait_for_nodes_counts_in_place(jobs, screen):
     assert 'cpprun: ' not in second.output, 'a good run in a pipe prints nothing'
 
 
+def test_after_ctrl_c_it_prints_what_it_waits_for(jobs, screen):
+    """A worker that ignores the signal has until --shutdown-timeout."""
+    job = screen('--shutdown-timeout=900', *jobs.py(
+        'import os, signal, time\n'
+        'signal.signal(signal.SIGINT, signal.SIG_IGN)\n'
+        'signal.signal(signal.SIGTERM, signal.SIG_IGN)\n'
+        "os.write(1, b'ready\\n')\n"
+        'time.sleep(3600)\n'))
+    job.wait_for(b'ready')
+    job.process.send_signal(signal.SIGINT)
+    note = b'kills them 900.0 s after the signal, or at once if you press Ctrl-C again'
+    poll(lambda: note in b' '.join(job.read().split()), 60, lambda: f'{note} in {job.shown}')
+    job.process.send_signal(signal.SIGINT)
+    assert job.done() == 128 + signal.SIGINT
+
+
 def test_failure_on_a_terminal_has_colours_and_one_block(jobs, screen):
     job = screen(jobs.sh('exit 3'))
     assert job.done() == 1

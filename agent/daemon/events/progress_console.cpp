@@ -33,7 +33,12 @@ ProgressConsole::ProgressConsole(boost::asio::io_context& loop, const AgentConfi
     : config_(config),
       host_name_(std::move(host_name)),
       is_live_(is_live_terminal(STDERR_FILENO) && log::shows_status()),
-      timer_(loop, [this] { show(); }) {}
+      timer_(loop, [this] { show(); }),
+      stop_timer_(loop, [this] {
+        log::status("the workers have not ended yet; cpprun kills them " +
+                    text::seconds(config_.stop_grace) +
+                    " after the signal, or at once if you press Ctrl-C again");
+      }) {}
 
 ProgressConsole::~ProgressConsole() { stop(); }
 
@@ -115,6 +120,16 @@ void ProgressConsole::show() {
   if (columns > clock.size() + 1) line = text::cut(line, columns - 1 - clock.size());
   log::set_live_line(line + clock);
   timer_.set(now + limits::kWaitShownInterval);
+}
+
+void ProgressConsole::on_signal() {
+  if (is_live_ && !std::exchange(has_signal_, true))
+    stop_timer_.set(boot_now() + limits::kWaitShownAfter);
+}
+
+void ProgressConsole::on_end() {
+  stop();
+  stop_timer_.set(Instant::never());
 }
 
 void ProgressConsole::stop() {

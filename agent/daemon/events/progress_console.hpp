@@ -1,6 +1,7 @@
 // ProgressConsole: what a terminal shows of a job before its workers run: a start line, and a line
-// that counts while the agent waits for other nodes. A console that is no terminal shows none of
-// it; there the agent logs the coordinator's reminders.
+// that counts while the agent waits for other nodes; and, while workers take long to end after a
+// signal, for how long they may. A console that is no terminal shows none of it; there the agent
+// logs the coordinator's reminders.
 //
 // Thread: the loop's.
 #pragma once
@@ -26,6 +27,8 @@ class ProgressConsole {
   void start(const Endpoint& coordinator, const std::string& log_folder);
   void on_message(const control::CoordinatorMessage& message);
   void stop();  // the wait has ended
+  void on_signal();
+  void on_end();
   // Whether the event is a reminder of the wait that the terminal shows.
   bool has_shown(const agent::LogEvent& event) const;
 
@@ -42,7 +45,9 @@ class ProgressConsole {
   std::string what_;                  // that is waited for
   Instant since_ = Instant::never();  // never: nothing is waited for
   bool has_shown_command_ = false;
+  bool has_signal_ = false;
   Timer timer_;
+  Timer stop_timer_;
 };
 
 }  // namespace cpprun
