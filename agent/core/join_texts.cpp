@@ -55,7 +55,7 @@ std::string join_timeout_text(const JoinTimeout& why) {
   if (!why.is_connected || why.missing_nodes == 0) return text;
   return text +
          "\nhint: start the same command on the other nodes, and check --rdzv-endpoint and "
-         "--rdzv-id there";
+         "--rdzv-id there; static jobs: --master-addr, --master-port, and a --node-rank for each";
 }
 
 std::string wrong_ranks_text(const control::RankAssignment& assignment, int64_t nproc) {

@@ -492,21 +492,36 @@ void group_verbs(CLI::App& app) {
     for (const char* verb : verbs) app.get_subcommand(verb)->group(group);
   }
   app.footer(
-      "cpprunctl VERB --help describes one verb. Running jobs of this machine are found by "
-      "themselves.");
+      "cpprunctl VERB --help describes one verb. cpprunctl finds the running jobs of this machine "
+      "without an address.");
 }
 
 // Suggests a command for a misspelt one; CLI11 only reports that a command is missing.
-cpprun::Status check_verb(CLI::App& app, const char* word) {
-  if (*word == '-') return {};
+cpprun::Status check_verb(const CLI::App& app, const std::string& word) {
+  if (word.starts_with('-')) return {};
   std::vector<std::string> names;
   for (const CLI::App* verb : app.get_subcommands({})) names.push_back(verb->get_name());
   if (std::ranges::find(names, word) != names.end()) return {};
   const std::string near = cpprun::ctl::nearest_command(word, names);
   const std::string hint = near.empty() ? "the commands are " + cpprun::text::join(names, ", ")
                                         : "did you mean '" + near + "'?";
-  return cpprun::Error{cpprun::ErrorKind::Usage,
-                       "unknown command '" + std::string(word) + "'\nhint: " + hint};
+  return cpprun::Error{cpprun::ErrorKind::Usage, "unknown command '" + word + "'\nhint: " + hint};
+}
+
+// The command, and the one behind it, as in `snapshot ls`.
+cpprun::Status check_verbs(const CLI::App& app, const std::vector<std::string>& words) {
+  if (cpprun::Status verb = check_verb(app, words[0]); !verb) return verb;
+  if (words[0].starts_with('-') || words.size() == 1) return {};
+  const CLI::App* group = app.get_subcommand(words[0]);
+  return group->get_subcommands({}).empty() ? cpprun::Status{} : check_verb(*group, words[1]);
+}
+
+// `help VERB` is `VERB --help`.
+std::vector<std::string> without_help_word(std::vector<std::string> words) {
+  if (words[0] != "help") return words;
+  words.erase(words.begin());
+  words.emplace_back("--help");
+  return words;
 }
 
 // The words of the command whose parsing has failed, and its options.
@@ -530,9 +545,10 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
     std::fputs(app.help().c_str(), stderr);
     return cpprun::kUsageError;
   }
-  if (cpprun::Status verb = check_verb(app, argv[1]); !verb) return fail(verb.error());
+  const std::vector<std::string> words = without_help_word({argv + 1, argv + argc});
+  if (cpprun::Status verb = check_verbs(app, words); !verb) return fail(verb.error());
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 reads from the back
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) {
       const auto& [command, options] = parsed_command(app);

@@ -1,6 +1,7 @@
 #include "launcher/options/tokenizer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -79,7 +80,24 @@ std::optional<Option> as_option(std::string_view arg) {
   return option;
 }
 
+// Options of mpirun, accelerate and deepspeed.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOtherLaunchers{
+    {{"-n", "--nproc-per-node"},
+     {"--gpus", "--nproc-per-node"},
+     {"--num-gpus", "--nproc-per-node"},
+     {"--num-processes", "--nproc-per-node"},
+     {"--num-nodes", "--nnodes"},
+     {"--num-machines", "--nnodes"},
+     {"--machine-rank", "--node-rank"},
+     {"--main-process-ip", "--master-addr"},
+     {"--main-process-port", "--master-port"}}};
+
 Error unknown_option(const Option& option) {
+  for (const auto& [theirs, ours] : kOtherLaunchers) {
+    if (dashed(option.spelling) == theirs)
+      return usage_error("unknown option " + option.spelling + "\nhint: cpprun's is " +
+                         std::string(ours));
+  }
   std::vector<std::string> names;
   for (const OptionRow& row : option_table()) names.push_back("--" + std::string(row.name));
   std::string near = text::nearest(dashed(option.spelling), names);
@@ -131,6 +149,7 @@ class Tokenizer {
   bool is_question() const { return tokens_.question != nullptr; }
 
  private:
+  std::string taken_script() const;
   Status read_option(Option option);
   Status read_flag(const OptionRow& row, const Option& option);
   Status read_value(const OptionRow& row, Option option);
@@ -158,9 +177,18 @@ Status Tokenizer::read_line() {
     if (Status status = read_option(std::move(*option)); !status) return status;
   }
   if (!is_question() && tokens_.program.empty()) {
-    return usage_error("the script to run is missing\nhint: it stands behind the options");
+    return usage_error("the script to run is missing\nhint: it stands behind the options" +
+                       taken_script());
   }
   return {};
+}
+
+// After `--nproc-per-node train.py`: the option has the script as its value.
+std::string Tokenizer::taken_script() const {
+  if (tokens_.options.empty()) return "";
+  const Token& last = tokens_.options.back();
+  if (!last.value.ends_with(".py") || args_.back() != last.value) return "";
+  return "; " + last.spelling + " takes a value, and has taken " + in_quotes(last.value);
 }
 
 Status Tokenizer::read_option(Option option) {

@@ -58,11 +58,18 @@ def test_invalid_number_is_named(args, message):
     (('--color=pink', 'ps'), "error: invalid --color 'pink'\nhint: it is one of "),
     (('doctor', '--nnodes', '2'), 'error: --nnodes needs --endpoint\n'),
     (('stop', '--here', '--endpoint', 'a:1'), 'error: --here and --endpoint do not go together\n'),
+    (('snapshot', 'list', 'x'), "error: unknown command 'list'\nhint: did you mean 'ls'?\n"),
+    (('list',), "error: unknown command 'list'\nhint: did you mean 'ps'?\n"),
     (('snapshot', 'verify'), 'error: path is missing\n'
                              'usage: cpprunctl snapshot verify --help explains the command\n'),
 ])
 def test_wrong_option_is_explained(args, message):
     assert refusal_of(*args).startswith(message)
+
+
+def test_help_is_a_command_too():
+    assert output_of('help') == output_of('--help')
+    assert output_of('help', 'snapshot', 'ls') == output_of('snapshot', 'ls', '--help')
 
 
 def test_explain_only_warns_of_a_missing_script():

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "common/limits/tools.hpp"
+#include "common/log/log.hpp"
 #include "common/machine/files.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/thread/detached_thread.hpp"
@@ -144,8 +145,14 @@ Result<std::string> find_events(const std::string& path) {
   std::error_code error;
   if (path.empty()) {
     std::string found = of_running_jobs();
-    if (found.empty()) found = of_kept_jobs();
     if (!found.empty()) return found;
+    found = of_kept_jobs();
+    if (!found.empty()) {
+      // The job that the user means may have left no folder.
+      log::note("no job of yours runs; this is the newest run whose folder was kept: " +
+                fs::path(found).parent_path().string());
+      return found;
+    }
     return nothing(
         "no job of yours runs on this machine, and no temporary run folder was kept; name a run "
         "folder (it lies in the job's --log-dir)");

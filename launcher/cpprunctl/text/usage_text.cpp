@@ -10,9 +10,10 @@ namespace cpprun::ctl {
 namespace {
 
 // Words of kubectl, docker, Slurm and ray.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kOtherTools{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOtherTools{{
     {"describe", "status"},
     {"list", "ps"},
+    {"list", "ls"},
     {"get", "ps"},
     {"jobs", "ps"},
     {"log", "logs"},
@@ -75,8 +76,9 @@ std::string reworded(const std::string& message, const std::vector<std::string>&
 }  // namespace
 
 std::string nearest_command(std::string_view word, const std::vector<std::string>& commands) {
-  const auto* known =
-      std::ranges::find(kOtherTools, word, [](const auto& pair) { return pair.first; });
+  const auto* known = std::ranges::find_if(kOtherTools, [&](const auto& pair) {
+    return pair.first == word && std::ranges::find(commands, pair.second) != commands.end();
+  });
   if (known != kOtherTools.end()) return std::string(known->second);
   return text::nearest(word, commands);
 }

@@ -176,5 +176,29 @@ TEST(OptionsTokenizer, ErrorsNameTheInputAndShowTheUsage) {
                     "'thread'\nhint: it is one of spawn, fork, forkserver"));
 }
 
+TEST(OptionsTokenizer, AnOptionThatHasTakenTheScriptIsNamed) {
+  constexpr const char* kHint = "the script to run is missing\nhint: it stands behind the options";
+  EXPECT_TRUE(error_of({"--nproc_per_node", "train.py"})
+                  .text.starts_with(std::string(kHint) +
+                                    "; --nproc_per_node takes a value, and has "
+                                    "taken 'train.py'\nusage"));
+  for (const Strings& args : std::vector<Strings>{
+           {}, {"--nproc-per-node", "2"}, {"--log-dir=train.py"}, {"--standalone"}}) {
+    EXPECT_TRUE(error_of(args).text.starts_with(std::string(kHint) + "\nusage"))
+        << error_of(args).text;
+  }
+}
+
+TEST(OptionsTokenizer, OptionsOfOtherLaunchersHaveTheNameOfOurs) {
+  const auto hint = [](const char* option) { return error_of({option, "s"}).text; };
+  EXPECT_TRUE(hint("-np").starts_with("unknown option -n\nhint: cpprun's is --nproc-per-node\n"));
+  EXPECT_TRUE(hint("-n2").starts_with("unknown option -n\nhint: cpprun's is --nproc-per-node\n"));
+  EXPECT_TRUE(hint("--num_gpus=2")
+                  .starts_with("unknown option --num_gpus\nhint: cpprun's is --nproc-per-node\n"));
+  EXPECT_TRUE(holds(hint("--num_machines"), "\nhint: cpprun's is --nnodes\n"));
+  EXPECT_TRUE(holds(hint("--main_process_port=1"), "\nhint: cpprun's is --master-port\n"));
+  EXPECT_TRUE(holds(hint("--nonsense"), "unknown option --nonsense\nusage"));
+}
+
 }  // namespace
 }  // namespace cpprun::test
