@@ -203,7 +203,8 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void close(bool is_reset);
   void end_loop() {
     CPPRUN_CHECK(finish_.has_value());
-    loop_.stop();
+    if (finish_->how == agent::Finish::How::Unusable) return loop_.stop();
+    host_->await_output([this] { loop_.stop(); });
   }
   // A temporary folder is kept after a failure, to look for its reason, and if it has output that
   // was shown nowhere.

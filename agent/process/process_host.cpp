@@ -39,7 +39,10 @@ ExitReporter::Events ProcessHost::exit_events() {
 
 RoundOutput::Events ProcessHost::output_events() {
   RoundOutput::Events events;
-  events.on_drained = [this] { finish_if_done(); };
+  events.on_drained = [this] {
+    if (on_written_) return std::exchange(on_written_, nullptr)();
+    finish_if_done();
+  };
   events.on_stdout_closed = [this](bool goes_on) {
     if (events_.on_stdout_closed) events_.on_stdout_closed(goes_on);
   };
@@ -131,6 +134,12 @@ void ProcessHost::end_output_if_due() {
 void ProcessHost::hurry() {
   is_hurried_ = true;
   limit_output_wait();
+}
+
+void ProcessHost::await_output(std::function<void()> done) {
+  if (is_running_ || is_hurried_) return done();
+  on_written_ = std::move(done);
+  output_.finish_all();
 }
 
 void ProcessHost::limit_output_wait() {

@@ -169,6 +169,9 @@ class ProcessHost {
   // From now on the end of a round waits at most a second for a console that accepts no output,
   // because the agent was asked to end.
   void hurry();
+  // Calls `done` when all output of ended rounds is written: at once while a round runs, and after
+  // hurry().
+  void await_output(std::function<void()> done);
 
   // Sends `signal` to every worker's group, and nothing else.
   void forward(int signal);
@@ -293,6 +296,7 @@ class ProcessHost {
   bool is_running_ = false;
   bool is_stopping_ = false;  // stop() or end_saving() was called in this round
   bool is_hurried_ = false;
+  std::function<void()> on_written_;  // of await_output()
   bool is_sweep_posted_ = false;
   bool has_started_ = true;  // on_started() was called in this round
   bool is_slow_start_reported_ = false;

@@ -90,7 +90,7 @@ inline constexpr size_t kEnvironmentReaders = 8;
 // Output of workers.
 // How long to wait for the end of a dead worker's pipe; another process may keep it open.
 inline constexpr Duration kOutputAfterExit = 1s;
-// The same for a slow console while other nodes wait for the next round; no output is lost.
+// The same for a slow console while a next round may follow; no output is lost.
 inline constexpr Duration kOutputAfterStop = 2s;
 // The agent's end waits so long for the output thread, which may wait for a file or terminal.
 inline constexpr Duration kOutputEndTimeout = 1s;

@@ -4,6 +4,7 @@ import os
 import select
 import signal
 import subprocess
+import time
 
 import pytest
 from conftest import BIN, has_no_traces, poll, read_bytes
@@ -266,6 +267,42 @@ def test_slow_reader_gets_all_output_of_an_ending_job(jobs):
     os.close(reader)
     assert running.done(20) == 1, running.output
     assert got.count(b'x') >= 300_000
+
+
+def failed_job_with_unread_output(jobs):
+    """Rank 0 has failed; the agent has read its output, and most of that is not written."""
+    reader, writer = os.pipe()
+    worker = jobs.sh(
+        '[ "$RANK" = 1 ] && exec sleep 60\n'
+        'head -c 150000 /dev/zero | tr "\\0" x; echo last; echo x >"$MARKS/ends"; exit 3'
+    )
+    running = jobs.cpprun('--nproc-per-node=2', worker, stdout=writer)
+    os.close(writer)
+    jobs.mark('ends')
+    return running, reader
+
+
+def test_reader_that_pauses_gets_all_output_of_a_failed_job(jobs):
+    """A pager shows the traceback when its user gets there."""
+    running, reader = failed_job_with_unread_output(jobs)
+    time.sleep(5)  # longer than the end of a round waits for its output
+    assert running.process.poll() is None, running.output
+    got = b''
+    while more := os.read(reader, 65536):
+        got += more
+    os.close(reader)
+    assert running.done(20) == 1, running.output
+    assert got.count(b'x') == 150_000
+    assert got.endswith(b'last\n')
+
+
+def test_signal_ends_the_wait_for_the_reader_of_a_failed_job(jobs):
+    running, reader = failed_job_with_unread_output(jobs)
+    time.sleep(5)
+    running.send(signal.SIGTERM)
+    assert running.done(20) in (1, 128 + signal.SIGTERM), running.output
+    os.close(reader)
+    assert jobs.wait_until_gone() == []
 
 
 def test_reader_sees_the_end_although_a_daemon_lives(jobs):

@@ -46,6 +46,7 @@ class OutputLoop;
 class Output {
  public:
   struct Events {
+    std::function<void(uint64_t round)> on_finishing;       // finish(round) has arrived
     std::function<void(uint64_t round)> on_output_drained;  // the answer to finish(round)
     std::function<void(bool goes_on)> on_stdout_closed;     // the reader closed it; once
     std::function<void(int local_rank, std::vector<std::string> lines)> on_tail;
@@ -65,7 +66,8 @@ class Output {
   void ask_tail(int local_rank);       // on_tail answers with the last lines of its stderr
   void resize(int rows, int columns);  // sets the size of the workers' terminals
   // on_output_drained follows when all streams have ended, but for those of the survivors (by local
-  // rank), and all output is written. Replaces an older round that has not been answered.
+  // rank), and all output is written; before it on_finishing, unless the thread waits for a file.
+  // Replaces an older round that has not been answered.
   void finish(uint64_t round, std::set<int> survivors = {});
 
  private:

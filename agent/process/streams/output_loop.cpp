@@ -217,6 +217,7 @@ void OutputLoop::resize(int rows, int columns) {
 void OutputLoop::finish(uint64_t round, const std::set<int>& survivors) {
   finishing_ = round;
   survivors_ = survivors;
+  events_.on_finishing(round);
 }
 
 bool OutputLoop::has_ended() const {

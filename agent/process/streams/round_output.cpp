@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "agent/process/streams/terminal.hpp"
+#include "common/limits/agent.hpp"
 #include "common/machine/clock.hpp"
 
 namespace cpprun {
@@ -21,9 +22,16 @@ RoundOutput::RoundOutput(boost::asio::io_context& loop, std::shared_ptr<LoopPost
 Status RoundOutput::open() {
   if (output_) return {};
   Output::Events events;
+  events.on_finishing = [this, way = poster_](uint64_t round) {
+    LoopPoster::post(way, [this, round] {
+      if (round == round_) on_finishing();
+    });
+  };
   events.on_output_drained = [this, way = poster_](uint64_t round) {
     LoopPoster::post(way, [this, round] {
-      if (round == round_) on_drained();
+      if (round != round_) return;
+      is_written_ = true;
+      on_drained();
     });
   };
   events.on_stdout_closed = [this, way = poster_](bool goes_on) {
@@ -49,7 +57,7 @@ void RoundOutput::begin_round() {
 
 void RoundOutput::add(std::vector<OutputStream> streams) {
   if (streams.empty()) return;
-  is_drained_ = false;
+  is_drained_ = is_written_ = false;
   for (const OutputStream& stream : streams) {
     if (stream.is_stderr) with_stderr_.insert(stream.local_rank);
     if (stream.is_terminal && !std::exchange(has_terminals_, true)) watch_window();
@@ -61,12 +69,26 @@ void RoundOutput::on_worker_exit(int local_rank) {
   if (output_) output_->on_worker_exit(local_rank);
 }
 
+void RoundOutput::finish_all() {
+  if (is_written_) return on_drained();
+  is_drained_ = false;
+  output_->finish(++round_);
+  drain_timer_.set(boot_now() + limits::kOutputEndTimeout);
+}
+
+void RoundOutput::on_finishing() {
+  if (!is_drained_) drain_timer_.set(limit_);
+}
+
 void RoundOutput::limit_wait(Duration most) {
-  if (!is_drained_) drain_timer_.set(std::min(drain_timer_.at(), boot_now() + most));
+  if (is_drained_) return;
+  limit_ = std::min(limit_, boot_now() + most);
+  drain_timer_.set(std::min(drain_timer_.at(), limit_));
 }
 
 void RoundOutput::on_drained() {
-  drain_timer_.set(Instant::never());
+  limit_ = Instant::never();
+  drain_timer_.set(limit_);
   is_drained_ = true;
   events_.on_drained();
 }

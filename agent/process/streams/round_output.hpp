@@ -48,6 +48,10 @@ class RoundOutput {
   // The workers have ended, but for the survivors (by local rank). on_drained() follows. Requires:
   // !is_drained().
   void finish(std::set<int> survivors) { output_->finish(round_, std::move(survivors)); }
+  // For what is left of all rounds, when no worker lives: on_drained() follows, at once if all is
+  // written. Waits for a console without limit, for a log file as long as
+  // limits::kOutputEndTimeout.
+  void finish_all();
   // The wait for on_drained() ends after this time. No effect if is_drained().
   void limit_wait(Duration most);
   // The survivors write on, and end.
@@ -60,6 +64,7 @@ class RoundOutput {
 
  private:
   void on_drained();
+  void on_finishing();
   void watch_window();
   void resize_terminals();
 
@@ -70,9 +75,11 @@ class RoundOutput {
   boost::asio::signal_set window_signals_;
   uint64_t round_ = 0;  // counts rounds; a late answer of the output thread has an older one
   bool is_drained_ = true;
-  bool has_terminals_ = false;      // a worker of any round had a terminal
-  std::set<int> with_stderr_;       // local ranks
-  std::unique_ptr<Output> output_;  // last member: its thread posts to the others
+  bool is_written_ = true;            // nothing is left, not even of a round whose wait was limited
+  Instant limit_ = Instant::never();  // of the wait for on_drained()
+  bool has_terminals_ = false;        // a worker of any round had a terminal
+  std::set<int> with_stderr_;         // local ranks
+  std::unique_ptr<Output> output_;    // last member: its thread posts to the others
 };
 
 }  // namespace cpprun
