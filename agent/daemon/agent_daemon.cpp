@@ -211,7 +211,9 @@ class AgentDaemon::Impl final : public AgentDaemon {
   void close_folder(bool is_well) {
     // NFS renames a removed file that is still open, and the folder would not be empty.
     if (event_recorder_) event_recorder_->close();
-    reaper_.dismiss();  // it ends while the folder is removed
+    // A command of the user may still run, or may have left processes; no round waits for these.
+    const bool is_needed = !config_.node_check.command.empty() || !config_.exclude_hook.empty();
+    is_needed ? reaper_.leave() : reaper_.dismiss();  // that ends while the folder is removed
     if (finish_ && at_end_)
       at_end_({folder_.run_folder(), event_recorder_->speaks_for_job(is_own_), is_well});
     const std::string note = folder_.leave(is_well);

@@ -47,6 +47,27 @@ def test_error_file_of_a_failure_is_kept_and_named(jobs):
     assert re.search(r'^  logs +\S+', running.err, re.M)
 
 
+def node_check(jobs, end):
+    check = jobs.sh(f'setsid sleep 60 & sleep 60 & echo x >"$MARKS/up"; {end}')
+    return f'--node-check={check}'
+
+
+def test_nothing_after_a_node_check_that_fails(jobs):
+    running = jobs.cpprun('--standalone', node_check(jobs, 'exit 3'), jobs.sh('exit 0'))
+    assert running.done(20) == 1, running.output
+    assert 'the node check (--node-check) failed' in running.err
+    assert jobs.wait_until_gone() == []
+
+
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_nothing_after_a_signal_during_a_node_check(jobs, number):
+    running = jobs.cpprun('--standalone', node_check(jobs, 'exec sleep 60'), jobs.sh('exit 0'))
+    jobs.mark('up')
+    running.send(number)
+    assert running.done(20) != 0, running.output
+    assert jobs.wait_until_gone() == []
+
+
 @pytest.mark.parametrize('end', ['exit 3', 'kill -9 $$'])
 def test_failure_without_logs_leaves_no_folder(jobs, end):
     running = jobs.cpprun(jobs.sh(TRACE + end))

@@ -33,6 +33,10 @@ class ReaperWatch {
   void dismiss() const {
     if (reaper_) reaper_->dismiss();
   }
+  // Something may be left: it ends that when the agent has ended. No effect before start().
+  void leave() const {
+    if (reaper_) reaper_->leave();
+  }
 
  private:
   std::unique_ptr<ReaperHandle> reaper_;

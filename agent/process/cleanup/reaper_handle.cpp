@@ -94,6 +94,11 @@ void ReaperHandle::dismiss() const {
   if (pid_ != 0) ::kill(pid_, SIGKILL);
 }
 
+void ReaperHandle::leave() {
+  pid_ = 0;
+  pidfd_.reset();
+}
+
 void ReaperHandle::end_child() {
   if (pid_ == 0) return;
   dismiss();

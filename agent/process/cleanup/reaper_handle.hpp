@@ -40,6 +40,8 @@ class ReaperHandle {
   // Kills the reaper process early, because no worker is left. The destructor reaps it, so its exit
   // runs in parallel with the agent's.
   void dismiss() const;
+  // Lets it outlive the agent also after an orderly end.
+  void leave();
 
  private:
   ReaperHandle(std::string token, std::string cgroup)
