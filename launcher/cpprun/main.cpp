@@ -21,6 +21,7 @@
 #include "common/limits/tls.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/signal_mask.hpp"
 #include "common/text.hpp"
 #include "common/tls/job_tls.hpp"
 #include "launcher/cpprun/elected_coordinator.hpp"
@@ -231,6 +232,7 @@ int main(int argc, char** argv) {
   times.main_at = boot_now();
   times.exec = read_clock(CLOCK_PROCESS_CPUTIME_ID);
   share_one_heap();
+  unblock_signals();
   // First of all, so that it is in no copy of the environment.
   Result<std::shared_ptr<const JobSecret>> secret = take_secret_variable();
   if (!secret) return fail(secret.error());

@@ -12,6 +12,7 @@
 #include "common/exit_code.hpp"
 #include "common/limits/store.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/signal_mask.hpp"
 #include "common/machine/terminal_color.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
@@ -579,6 +580,7 @@ void use_color(const std::string& word) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  cpprun::unblock_signals();
   CLI::App app("Operate cpprun jobs and servers.", "cpprunctl");
   app.require_subcommand(1);
   app.set_version_flag("--version", "cpprunctl " + cpprun::version());

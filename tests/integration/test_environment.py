@@ -4,6 +4,7 @@ import contextlib
 import os
 import resource
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -369,6 +370,20 @@ def test_signals_ignored_or_blocked_by_the_parent(jobs):
     running = jobs.cpprun('--max-restarts=1', worker, wrap=wrap)
     assert running.done(20) == 1, running.output
     assert [int(line.split()[1], 16) for line in jobs.mark('sig').splitlines()] == [0, 0]
+
+
+def test_signals_that_the_parent_blocks_stop_the_job(jobs):
+    code = (
+        'import os, signal, sys\n'
+        'signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))\n'
+        'os.execv(sys.argv[1], sys.argv[1:])'
+    )
+    worker = jobs.sh('echo up >"$MARKS/up"; exec sleep 60')
+    running = jobs.cpprun('--nproc-per-node=2', worker, wrap=(PYTHON, '-ISc', code))
+    jobs.mark('up')
+    running.send(signal.SIGTERM)
+    assert running.done(20) == 128 + signal.SIGTERM, running.output
+    assert jobs.wait_until_gone() == []
 
 
 def test_small_stack_and_memory_limit(jobs):
