@@ -107,8 +107,15 @@ def _check(made):
             raise ValueError(f"'{name}' is missing or makes no sense")
 
 
+def _open_at_once(path, flags):
+    """The opener of open() that does not wait for the writer of a FIFO."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def _read(path):
-    with errors_of('read', path), open(path, 'rb') as file:
+    with errors_of('read', path), open(path, 'rb', opener=_open_at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise SnapshotFileError(f'{path} is no file')
         content = file.read(MANIFEST_BYTES + 1)
     if len(content) > MANIFEST_BYTES:
         raise SnapshotFileError(f'{path} is too large')

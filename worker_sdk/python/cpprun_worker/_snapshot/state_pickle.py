@@ -173,7 +173,9 @@ class StateWriter:
         if isinstance(value, torch.device):
             return (b'ctorch\ndevice\n(' + _text(str(value)) + b'tR',)
         if type(value).__module__ == 'numpy' and hasattr(value, 'item') and not value.shape:
-            return self._put(value.item(), path, 0)
+            plain = value.item()
+            if type(plain) is not type(value):  # Python has none of a long double
+                return self._put(plain, path, 0)
         raise StateError(
             f"'{'.'.join(map(str, path))}' is of type {type(value).__module__}."
             f'{type(value).__qualname__}, which torch.load(weights_only=True) does not read; a '

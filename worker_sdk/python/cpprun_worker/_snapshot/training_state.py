@@ -4,6 +4,7 @@ has what else is the same on all ranks, by name, rank-<r>.pt what is the rank's 
 
 from __future__ import annotations
 
+import collections
 import random
 import sys
 from collections import ChainMap
@@ -282,7 +283,18 @@ def _apply_values(targets, states, missing):
         elif _is_stateful(value):
             _load(name, value, states[name])
         else:
-            targets[name] = states[name]
+            targets[name] = _like(value, states[name])
+
+
+def _like(value, state):
+    """A saved state has plain dicts, tuples and sets: the program gets the type that it had."""
+    if isinstance(value, collections.defaultdict) and isinstance(state, dict):
+        return collections.defaultdict(value.default_factory, state)
+    if hasattr(value, '_make') and isinstance(state, tuple) and len(value) == len(state):
+        return value._make(state)  # a named tuple
+    if isinstance(value, frozenset) and isinstance(state, set):
+        return frozenset(state)
+    return state
 
 
 def _cuda_device():
