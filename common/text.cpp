@@ -141,10 +141,10 @@ std::string nearest(std::string_view wrong, const std::vector<std::string>& cand
 std::string cut(std::string_view text, size_t most) {
   if (text.size() <= most) return std::string(text);
   constexpr size_t kLongest = 4;  // bytes of a character
-  const auto goes_on = [&](size_t at) { return (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80; };
+  const auto continues = [&](size_t at) { return (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80; };
   size_t end = most;
-  while (end > 0 && most - end < kLongest && goes_on(end)) --end;
-  return std::string(text.substr(0, goes_on(end) ? most : end));  // not UTF-8: cut anywhere
+  while (end > 0 && most - end < kLongest && continues(end)) --end;
+  return std::string(text.substr(0, continues(end) ? most : end));  // not UTF-8: cut anywhere
 }
 
 std::string file_name(std::string text, size_t most) {

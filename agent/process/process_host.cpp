@@ -43,8 +43,8 @@ RoundOutput::Events ProcessHost::output_events() {
     if (on_written_) return std::exchange(on_written_, nullptr)();
     finish_if_done();
   };
-  events.on_stdout_closed = [this](bool goes_on) {
-    if (events_.on_stdout_closed) events_.on_stdout_closed(goes_on);
+  events.on_stdout_closed = [this](bool continues) {
+    if (events_.on_stdout_closed) events_.on_stdout_closed(continues);
   };
   events.on_tail = [this](int rank, std::vector<std::string> lines) {
     exits_.on_lines(rank, std::move(lines));

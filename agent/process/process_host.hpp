@@ -108,8 +108,8 @@ class ProcessHost {
     // only after they have ended. Repeated each second until then.
     std::function<void(std::vector<StuckProcess>)> on_stuck{};
     // The reader closed the launcher's stdout. The host closes the workers' stdout too (they get
-    // EPIPE or SIGPIPE); `goes_on`: streams that also go to files continue.
-    std::function<void(bool goes_on)> on_stdout_closed;
+    // EPIPE or SIGPIPE); `continues`: streams that also go to files continue.
+    std::function<void(bool continues)> on_stdout_closed;
     // A line for the log at INFO: all workers are ready, or the last heartbeat of a failed worker.
     std::function<void(const std::string&)> on_note;
     // A signal (SIGSTOP) has stopped a worker; may come again while it is stopped.

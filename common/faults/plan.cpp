@@ -88,7 +88,8 @@ std::string worker_text(const Plan& plan, int64_t ranks, int64_t nodes) {
     const Fault& fault = plan.faults[i];
     if (fault.is_at_place()) all.push_back(program_text(fault, i, ranks, nodes));
   }
-  all.emplace_back("tell");  // asks the program to report its first step, to compute the lost work
+  all.emplace_back(
+      "report");  // asks the program to report its first step, to compute the lost work
   return text::join(all, ";");
 }
 

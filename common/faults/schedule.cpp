@@ -55,8 +55,8 @@ std::vector<DueFault> Schedule::take_due(Instant now) {
     if (const std::optional<DueFault> due = target(timed)) all.push_back(*due);
     ++timed.injected;
     const Fault& fault = *timed.fault;
-    const bool goes_on = fault.every && timed.injected < fault.times;
-    timed.at = goes_on ? now + gap(plan_.seed, timed.index, timed.injected, *fault.every)
+    const bool repeats = fault.every && timed.injected < fault.times;
+    timed.at = repeats ? now + gap(plan_.seed, timed.index, timed.injected, *fault.every)
                        : Instant::never();
   }
   return all;

@@ -10,7 +10,7 @@ void GoodputAccount::begin(Instant at) {
   divided_until_ = at;
 }
 
-void GoodputAccount::go_on_from(const GoodputRecord& record) {
+void GoodputAccount::resume_from(const GoodputRecord& record) {
   earlier_ = record.earlier;
   earlier_ += record.newest;
   done_ += earlier_;

@@ -22,7 +22,7 @@ class GoodputAccount {
  public:
   void begin(Instant at);  // the launcher was started
   // After begin(): earlier submissions have left this record, and the account continues from there.
-  void go_on_from(const GoodputRecord& record);
+  void resume_from(const GoodputRecord& record);
   // That record's newest submission turns out to be this one, which this node has joined late.
   void join(const GoodputRecord& record);
   // The node waits for a round.

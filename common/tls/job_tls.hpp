@@ -1,5 +1,5 @@
-// JobTls: TLS 1.3 between the agents of a job, and the tools that talk to its coordinator. A peer
-// proves that it belongs to the job by the job's secret (an external pre-shared key; no
+// JobTls: TLS 1.3 between the agents of a job, and the tools that connect to its coordinator. A
+// peer proves that it belongs to the job by the job's secret (an external pre-shared key; no
 // certificates), or by a certificate of the job's CA. Never lower than TLS 1.3, no tickets, no
 // early data; keys are agreed anew by ECDHE for each connection.
 //

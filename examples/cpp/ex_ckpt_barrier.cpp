@@ -75,7 +75,7 @@ class Checkpoints {
     Generation found(0);
     cpprun::load_state_dict(found, path(settings_, round));
     const auto number = found.number.item<int64_t>();
-    examples::say("rank ", dist::get_rank(), " loaded generation ", number);
+    examples::print_line("rank ", dist::get_rank(), " loaded generation ", number);
     const bool is_whole = found.weights.eq(number).all().item<bool>();
     if (number != round || !is_whole)
       throw std::runtime_error("wanted generation " + std::to_string(round));
@@ -111,7 +111,7 @@ void evaluate(const Settings& settings) {
   while (auto batch = sampler.next(4)) mine += static_cast<int64_t>(batch->size());
   auto count = torch::tensor({mine});
   dist::all_reduce(count);  // after the loop: the ranks may have different numbers of batches
-  if (settings.prints_count && dist::is_main_process()) examples::say(count.item<int64_t>());
+  if (settings.prints_count && dist::is_main_process()) examples::print_line(count.item<int64_t>());
 }
 
 }  // namespace

@@ -23,7 +23,7 @@
 namespace dist = cpprun::dist;
 using dist::ReduceOp;
 using examples::list;
-using examples::say;
+using examples::print_line;
 
 namespace {
 
@@ -56,9 +56,9 @@ void p2p(const Settings&) {
   } else if (rank == last) {
     auto got = one(-1);
     dist::recv(got, 0, 5);
-    say("recv ", got.item<int64_t>(), " tag 5");
+    print_line("recv ", got.item<int64_t>(), " tag 5");
     dist::irecv(got, 0).wait();
-    say("irecv ", got.item<int64_t>());
+    print_line("irecv ", got.item<int64_t>());
   }
 }
 
@@ -69,13 +69,13 @@ void broadcast(const Settings& settings) {
   const int rank = dist::get_rank();
   auto tensor = torch::full({settings.is_mismatched ? rank + 1 : 1}, rank);
   dist::broadcast(tensor, 1);
-  say("broadcast src=1 rank", rank, " ", list(tensor));
+  print_line("broadcast src=1 rank", rank, " ", list(tensor));
 }
 
 void all_reduce(const Settings&) {
   auto tensor = sample(torch::kFloat);
   dist::all_reduce(tensor, ReduceOp::SUM);
-  say("all_reduce SUM ", list(tensor));
+  print_line("all_reduce SUM ", list(tensor));
 
   // The asynchronous form: do other work between the call and wait().
   auto later = sample(torch::kFloat);
@@ -89,24 +89,24 @@ void reduce(const Settings&) {
   const int rank = dist::get_rank(), dst = dist::get_world_size() - 1;
   auto tensor = one(rank + 1);
   dist::reduce(tensor, dst);
-  if (rank == dst) say("reduce dst=", dst, " rank", rank, " ", list(tensor));
+  if (rank == dst) print_line("reduce dst=", dst, " rank", rank, " ", list(tensor));
 }
 
 void all_gather(const Settings&) {
   auto outputs = tensors_to_fill();
   dist::all_gather(outputs, one(dist::get_rank()));
-  say("all_gather ", list_all(outputs));
+  print_line("all_gather ", list_all(outputs));
 
   auto joined = torch::empty({dist::get_world_size()}, torch::kLong);
   dist::all_gather_into_tensor(joined, one(dist::get_rank()));
-  say("all_gather_into_tensor ", list(joined));
+  print_line("all_gather_into_tensor ", list(joined));
 }
 
 void gather(const Settings&) {
   const bool is_first = dist::is_main_process();
   auto outputs = is_first ? tensors_to_fill() : std::vector<at::Tensor>{};
   dist::gather(one(10 * dist::get_rank()), outputs, 0);
-  if (is_first) say("gather dst=0 ", list_all(outputs));
+  if (is_first) print_line("gather dst=0 ", list_all(outputs));
 }
 
 void scatter(const Settings&) {
@@ -115,7 +115,7 @@ void scatter(const Settings&) {
     parts.push_back(one(100 + i));
   auto mine = one(-1);
   dist::scatter(mine, parts, 0);
-  say("scatter src=0 rank", dist::get_rank(), " ", list(mine));
+  print_line("scatter src=0 rank", dist::get_rank(), " ", list(mine));
 }
 
 // Rank r gets the sum of all ranks' parts[r].
@@ -124,7 +124,7 @@ void reduce_scatter(const Settings&) {
   for (int i = 0; i < dist::get_world_size(); ++i) parts.push_back(one(10 * i));
   auto mine = one(-1);
   dist::reduce_scatter(mine, parts);
-  say("reduce_scatter SUM rank", dist::get_rank(), " ", list(mine));
+  print_line("reduce_scatter SUM rank", dist::get_rank(), " ", list(mine));
 }
 
 // Rank r sends 10 r + i to rank i.
@@ -133,7 +133,7 @@ void all_to_all(const Settings&) {
   for (int i = 0; i < dist::get_world_size(); ++i) parts.push_back(one(10 * dist::get_rank() + i));
   auto outputs = tensors_to_fill();
   dist::all_to_all(outputs, parts);
-  say("all_to_all rank", dist::get_rank(), " ", list_all(outputs));
+  print_line("all_to_all rank", dist::get_rank(), " ", list_all(outputs));
 }
 
 // Objects can be strings, numbers, containers, tensors; ex_gather_objects shows more.
@@ -141,16 +141,16 @@ void objects(const Settings&) {
   const std::string name = "rank " + std::to_string(dist::get_rank());
   std::string line = "all_gather_object";
   for (const auto& each : dist::all_gather_object(name)) line += " " + each;
-  say(line);
+  print_line(line);
 
   std::vector<std::string> words{dist::is_main_process() ? "from 0" : ""};
   dist::broadcast_object_list(words, 0);
-  say("broadcast_object_list ", words[0]);
+  print_line("broadcast_object_list ", words[0]);
 }
 
 void barrier(const Settings&) {
   dist::barrier();
-  say("barrier passed by rank ", dist::get_rank());
+  print_line("barrier passed by rank ", dist::get_rank());
 }
 
 // A barrier that names the missing ranks. The rank of --skip-rank does not call it, but stays alive
@@ -168,7 +168,7 @@ void monitored_barrier(const Settings& settings) {
     if (rank == 0) store.set("noticed", "");
     throw;
   }
-  say("monitored_barrier passed by rank ", rank);
+  print_line("monitored_barrier passed by rank ", rank);
 }
 
 // The result of one reduce operation, or the reason why it is not supported.
@@ -184,10 +184,10 @@ std::string outcome(ReduceOp op, at::ScalarType type) {
 
 void reduce_ops(const Settings&) {
   using enum ReduceOp;
-  if (dist::is_main_process()) say("op | float32 | int32");
+  if (dist::is_main_process()) print_line("op | float32 | int32");
   for (ReduceOp op : {SUM, PRODUCT, MIN, MAX, BAND, BOR, BXOR, AVG, PREMUL_SUM}) {
     const auto floats = outcome(op, torch::kFloat), integers = outcome(op, torch::kInt);
-    if (dist::is_main_process()) say(dist::name(op), " | ", floats, " | ", integers);
+    if (dist::is_main_process()) print_line(dist::name(op), " | ", floats, " | ", integers);
   }
 }
 
@@ -196,7 +196,7 @@ void table(const Settings& settings) {
   const auto can = dist::capabilities(settings.backend);
   std::string calls;
   for (const auto& call : can.calls) calls += " " + call;
-  if (dist::is_main_process()) say(settings.backend, " has", calls);
+  if (dist::is_main_process()) print_line(settings.backend, " has", calls);
   reduce_ops(settings);
 }
 

@@ -43,10 +43,10 @@ int train(cpprun::Args args) {
     const auto codes = ddp(views).split(8);
     const auto loss = contrastive_loss(codes[0], codes[1]);
     loss.backward();
-    examples::say("step ", step, " rank ", dist::get_rank(), " loss ", loss.item<float>());
+    examples::print_line("step ", step, " rank ", dist::get_rank(), " loss ", loss.item<float>());
     optimizer.step();
   }
-  examples::say("weights ", dist::get_rank(), " ", examples::hash_of(ddp.module()));
+  examples::print_line("weights ", dist::get_rank(), " ", examples::hash_of(ddp.module()));
   return 0;
 }
 

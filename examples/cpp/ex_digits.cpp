@@ -40,8 +40,8 @@ struct Settings {
 };
 
 template <class... Parts>
-void say(const Parts&... parts) {
-  examples::say("[rank ", dist::get_rank(), "] ", parts...);
+void report(const Parts&... parts) {
+  examples::print_line("[rank ", dist::get_rank(), "] ", parts...);
 }
 
 struct Digits {
@@ -106,15 +106,15 @@ class Training {
     const cpprun::Resumed from = snapshot_.resume();
     step_ = from.step;
     if (from && dist::is_main_process())
-      say("resuming from snapshot ", settings_.snapshot, ": ", epochs_done_, " of ",
-          settings_.epochs, " training epochs are done");
+      report("resuming from snapshot ", settings_.snapshot, ": ", epochs_done_, " of ",
+             settings_.epochs, " training epochs are done");
     while (epochs_done_ < settings_.epochs) {
       const double loss = train_epoch(epochs_done_++);
       std::this_thread::sleep_for(std::chrono::duration<double>(settings_.sleep));
       const bool is_saved = snapshot_.save(step_);
       if (dist::is_main_process())
-        say("training epoch ", epochs_done_, " of ", settings_.epochs, " done, loss ", loss,
-            is_saved ? ", snapshot saved" : ", snapshot not saved");
+        report("training epoch ", epochs_done_, " of ", settings_.epochs, " done, loss ", loss,
+               is_saved ? ", snapshot saved" : ", snapshot not saved");
     }
   }
 
@@ -186,7 +186,7 @@ int main(int argc, char** argv) {
   return cpprun::main(argc, argv, [](cpprun::Args args) {
     const Settings settings = parse(args);
     auto group = dist::init_process_group_or_single({.backend = "gloo"});
-    say("started as process ", getpid(), ", one of ", dist::get_world_size());
+    report("started as process ", getpid(), ", one of ", dist::get_world_size());
 
     const auto [train, test] = load_digits(settings.data);
     Training training(settings, train);
@@ -195,9 +195,9 @@ int main(int argc, char** argv) {
 
     const auto right = count_right(training.net(), test);
     if (!dist::is_main_process()) return;
-    say("test accuracy ",
-        std::to_string(100.0 * static_cast<double>(right) / kTestSize).substr(0, 4), " % (", right,
-        " of ", kTestSize, " unseen digits read right)");
-    say("parameters ", examples::hash_of(training.net()));
+    report("test accuracy ",
+           std::to_string(100.0 * static_cast<double>(right) / kTestSize).substr(0, 4), " % (",
+           right, " of ", kTestSize, " unseen digits read right)");
+    report("parameters ", examples::hash_of(training.net()));
   });
 }

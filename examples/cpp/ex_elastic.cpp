@@ -40,8 +40,8 @@ int train(cpprun::Args args) {
     cpprun::Snapshot snapshot;
     snapshot.track(ddp).track(optimizer, ddp);
     int64_t step = snapshot.resume().step;
-    examples::say("process ", ::getpid(), " continues with step ", step, " in round ",
-                  round.number());
+    examples::print_line("process ", ::getpid(), " continues with step ", step, " in round ",
+                         round.number());
     while (step < steps) {
       const torch::Tensor x = batch(step, round.rank());
       optimizer.zero_grad();
@@ -51,7 +51,7 @@ int train(cpprun::Args args) {
       snapshot.maybe_save(step, {.every_steps = 10});
       std::this_thread::sleep_for(std::chrono::milliseconds(sleep));
     }
-    examples::say("all steps done, parameters ", net->parameters()[0].sum().item<double>());
+    examples::print_line("all steps done, parameters ", net->parameters()[0].sum().item<double>());
     return 0;
   });
 }

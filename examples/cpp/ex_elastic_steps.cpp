@@ -53,7 +53,8 @@ int train(cpprun::Args args) {
     steps.commit([&] {  // the whole body of the loop
       const int64_t round = steps.round().number();
       if (std::exchange(seen, round) != round) {
-        examples::say("process ", ::getpid(), " continues with step ", step, " in round ", round);
+        examples::print_line("process ", ::getpid(), " continues with step ", step, " in round ",
+                             round);
       }
       const torch::Tensor x = inputs_of(next_batch(sampler));
       optimizer.zero_grad();
@@ -62,7 +63,7 @@ int train(cpprun::Args args) {
       std::this_thread::sleep_for(std::chrono::milliseconds(sleep));
     });
   }
-  examples::say("all steps done, parameters ", net->parameters()[0].sum().item<double>());
+  examples::print_line("all steps done, parameters ", net->parameters()[0].sum().item<double>());
   return 0;
 }
 

@@ -147,7 +147,8 @@ int train(Args args) {
       cpprun::nn::utils::clip_grad_norm_(ddp.parameters(), 1.0);
       optimizer.step();
       dist::all_reduce(loss.detach_(), dist::ReduceOp::AVG);
-      if (dist::is_main_process()) examples::say("step ", step, " loss ", loss.item<float>());
+      if (dist::is_main_process())
+        examples::print_line("step ", step, " loss ", loss.item<float>());
       ++step;
     }
   }

@@ -65,9 +65,9 @@ int main(int argc, char** argv) {
     const auto reports = dist::gather_object(make_report(rank, dist::local_device()), 0);
     std::string line;
     for (const auto& report : reports) line += (line.empty() ? "[" : ",") + to_json(report);
-    if (dist::is_main_process()) examples::say(line, "]");
+    if (dist::is_main_process()) examples::print_line(line, "]");
 
     const auto machines = dist::gather_object(Machine{"worker " + std::to_string(rank)}, 0);
-    for (const auto& machine : machines) examples::say("gathered from ", machine.name);
+    for (const auto& machine : machines) examples::print_line("gathered from ", machine.name);
   });
 }

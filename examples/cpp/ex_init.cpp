@@ -90,6 +90,6 @@ int main(int argc, char** argv) {
 
     // The guard destroys the group at the end of the scope; leak it for --no-destroy.
     if (settings.is_left_undestroyed) new dist::ProcessGroupGuard(std::move(group));
-    examples::say("Done");
+    examples::print_line("Done");
   });
 }

@@ -28,11 +28,11 @@ std::string joined(const Names& names) {
 // "module.module_list.0.weight" belongs to the model.
 void show_stripping() {
   Names saved{"module.net.weight", "module.module_list.0.weight", "module.submodule.bias"};
-  examples::say("saved:    ", joined(saved));
-  examples::say("stripped: ", joined(cpprun::strip_prefix(saved, "module.")));
+  examples::print_line("saved:    ", joined(saved));
+  examples::print_line("stripped: ", joined(cpprun::strip_prefix(saved, "module.")));
 
   saved.push_back("step");
-  examples::say("mixed:    ", joined(cpprun::strip_prefix(saved, "module.")));
+  examples::print_line("mixed:    ", joined(cpprun::strip_prefix(saved, "module.")));
 }
 
 // load_state_dict accepts both forms, so a plain model can load a wrapped model saved in Python.
@@ -42,7 +42,7 @@ void save_wrapped(const std::string& path) {
   cpprun::save_state_dict(model.module(), path);
   Names names;
   for (const auto& item : model.module().named_parameters()) names.push_back(item.key());
-  examples::say(path, ": ", joined(names));
+  examples::print_line(path, ": ", joined(names));
 }
 
 }  // namespace

@@ -148,7 +148,7 @@ class Pipeline {
     const cpprun::Resumed from = snapshot_.resume();
     step_ = from.step;
     if (from && dist::is_main_process())
-      examples::say("Resuming from ", settings_.snapshot, " at Epoch ", epochs_run_);
+      examples::print_line("Resuming from ", settings_.snapshot, " at Epoch ", epochs_run_);
     while (epochs_run_ < settings_.epochs) {
       train(epochs_run_);
       evaluate();
@@ -157,7 +157,7 @@ class Pipeline {
     }
     if (!dist::is_main_process()) return;
     if (settings_.saves_model) save("model.pt");
-    if (settings_.prints_hash) examples::say("hash=", examples::hash_of(*net_));
+    if (settings_.prints_hash) examples::print_line("hash=", examples::hash_of(*net_));
   }
 
  private:
@@ -193,12 +193,12 @@ class Pipeline {
       totals[1] += 1;
       cpprun::worker::heartbeat(++step_);
       if (++steps % settings_.log_interval == 0 && dist::is_main_process())
-        examples::say("Epoch ", epoch, " step ", steps, " loss=", loss.item<double>());
+        examples::print_line("Epoch ", epoch, " step ", steps, " loss=", loss.item<double>());
     }
     dist::all_reduce(totals);  // to report the loss of all ranks' batches, not only rank 0's
     if (dist::is_main_process())
-      examples::say("Epoch ", epoch, " steps=", steps,
-                    " average loss=", (totals[0] / totals[1]).item<double>());
+      examples::print_line("Epoch ", epoch, " steps=", steps,
+                           " average loss=", (totals[0] / totals[1]).item<double>());
   }
 
   // Loss and AUC of the whole validation set: each rank scores its part, all ranks gather the
@@ -225,7 +225,7 @@ class Pipeline {
     char line[96];
     std::snprintf(line, sizeof line, "Validation loss=%.4f AUC=%.4f", loss,
                   ranzcr::mean_auc(logits, labels));
-    examples::say(line);
+    examples::print_line(line);
     if (!settings_.predictions.empty()) write_predictions(logits, labels);
   }
 

@@ -34,6 +34,6 @@ int main(int argc, char** argv) {
 
     std::ostringstream line;
     for (size_t index : sampler.indices()) line << (line.tellp() > 0 ? " " : "") << index;
-    examples::say(line.str());
+    examples::print_line(line.str());
   });
 }

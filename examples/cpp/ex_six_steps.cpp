@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
     // 1. Set up: rank, world size and rendezvous address come from the launcher's environment.
     auto group = dist::init_process_group_or_single({.backend = "gloo"});
     const int rank = dist::get_rank(), world = dist::get_world_size();
-    auto step = [&](auto... text) { examples::say("[rank ", rank, "] step ", text...); };
+    auto step = [&](auto... text) { examples::print_line("[rank ", rank, "] step ", text...); };
     step("1: joined a group of ", world, dist::is_main_process() ? ", as its master" : "");
     // 2. Split the data: each rank gets its own part, in an order that changes every epoch.
     data::DistributedSampler sampler(840);
@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
     train(solo, data::DistributedSampler(840, {1, 0}), 20 * world);
     auto flat = &torch::nn::utils::parameters_to_vector;
     auto gap = (flat(solo.parameters()) - flat(ddp.parameters())).abs().max().item<double>();
-    examples::say("[rank ", rank, "] differs from one process by ", gap);
+    examples::print_line("[rank ", rank, "] differs from one process by ", gap);
     return gap <= tolerance ? 0 : 1;
   });
 }

@@ -30,7 +30,7 @@ int train(cpprun::Args args) {
   snapshot.track("epochs_run", epochs_run);
   const auto from = snapshot.resume();
   int64_t step = from.step;  // counts optimizer steps over all runs
-  if (from && dist::is_main_process()) examples::say("resumed from step ", step);
+  if (from && dist::is_main_process()) examples::print_line("resumed from step ", step);
 
   // 3. Train. All ranks save together, without waiting for the disk.
   for (; epochs_run < epochs; ++epochs_run) {
@@ -48,7 +48,7 @@ int train(cpprun::Args args) {
   // 4. Clean up: the destructors end the snapshot, then the group.
   const auto& line = model.module();
   if (dist::is_main_process())
-    examples::say("line ", line.weight.item<double>(), " x + ", line.bias.item<double>());
+    examples::print_line("line ", line.weight.item<double>(), " x + ", line.bias.item<double>());
   return 0;
 }
 

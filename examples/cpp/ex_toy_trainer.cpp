@@ -88,8 +88,8 @@ class Trainer : public Base {
 
   void end_epoch(int epoch) override {
     if (settings_.prints_hashes)
-      examples::say("[GPU", gpu_id(), "] epoch=", epoch,
-                    " hash=", examples::hash_of(model().module()));
+      examples::print_line("[GPU", gpu_id(), "] epoch=", epoch,
+                           " hash=", examples::hash_of(model().module()));
   }
 
  private:
@@ -129,8 +129,8 @@ int main(int argc, char** argv) {
     trainer.train(settings.total_epochs);
 
     if (dist::is_main_process()) {
-      if (settings.prints_params) examples::say("parameters: ", parameters(*net));
-      if (settings.prints_hash) examples::say("hash=", examples::hash_of(*net));
+      if (settings.prints_params) examples::print_line("parameters: ", parameters(*net));
+      if (settings.prints_hash) examples::print_line("hash=", examples::hash_of(*net));
     }
     return trainer.exit_code();
   };

@@ -23,7 +23,7 @@ Status check_sizes(FileLayer& files, const std::string& path, const Manifest& ma
     }
     if (info->bytes != file.bytes) {
       return incomplete("its file " + file.name + " has " + std::to_string(info->bytes) +
-                        " bytes, the manifest says " + std::to_string(file.bytes));
+                        " bytes, by the manifest it has " + std::to_string(file.bytes));
     }
   }
   return {};
@@ -74,7 +74,7 @@ Result<FoundSnapshot> look_at(FileLayer& files, const std::string& given) {
   Result<Manifest> manifest = read_manifest(files, path);
   if (!manifest) return manifest.error();
   if (manifest->step != *step) {
-    return incomplete("its manifest says step " + std::to_string(manifest->step));
+    return incomplete("its manifest has step " + std::to_string(manifest->step));
   }
   if (Status sizes = check_sizes(files, path, *manifest); !sizes.ok()) return sizes.error();
   return FoundSnapshot{*step, path, std::move(*manifest)};

@@ -26,7 +26,7 @@ struct FoundSnapshot {
 struct Incomplete {
   int64_t step = 0;
   std::string path;
-  std::string why;  // "model.pt has 100 bytes, its manifest says 300"
+  std::string why;  // "model.pt has 100 bytes, by the manifest it has 300"
 };
 
 struct Catalog {

@@ -59,9 +59,9 @@ bool DirectWriter::flush() {
     if (put < 0 && errno == EINTR) continue;
     const size_t written = static_cast<size_t>(std::max<ssize_t>(put, 0));
     done_ += written;
-    const bool goes_on = written > 0 && written % kBlock == 0;
-    drop(goes_on ? written : bytes_);
-    if (!goes_on) return false;
+    const bool continues = written > 0 && written % kBlock == 0;
+    drop(continues ? written : bytes_);
+    if (!continues) return false;
   }
   copied_ = 0;
   return true;

@@ -86,7 +86,7 @@ size_t part_of(int fd, size_t size) {
 
 // Whether the sender repeats a partial write itself. Asio treats a partial send as a full socket
 // and waits for the next edge of epoll(7), which never comes after our partial write.
-bool goes_on(int flags) { return (flags & MSG_DONTWAIT) != 0; }
+bool is_nonblocking(int flags) { return (flags & MSG_DONTWAIT) != 0; }
 
 bool is_full(int fd) { return shares[kFull] > 0 && fd > 2 && is_file(fd) && fails(kFull, ENOSPC); }
 
@@ -171,14 +171,15 @@ ssize_t writev(int fd, const iovec* parts, int count) {
 ssize_t send(int fd, const void* bytes, size_t size, int flags) {
   static const auto real = next<decltype(send)>("send");
   if (is_interrupted(fd)) return -1;
-  return real(fd, bytes, goes_on(flags) ? part_of(fd, size) : size, flags);
+  return real(fd, bytes, is_nonblocking(flags) ? part_of(fd, size) : size, flags);
 }
 
 // Messages with descriptors stay whole.
 ssize_t sendmsg(int fd, const msghdr* message, int flags) {
   static const auto real = next<decltype(sendmsg)>("sendmsg");
   if (is_interrupted(fd)) return -1;
-  const bool may_be_short = shares[kShort] > 0 && goes_on(flags) && message->msg_controllen == 0;
+  const bool may_be_short =
+      shares[kShort] > 0 && is_nonblocking(flags) && message->msg_controllen == 0;
   if (!may_be_short || !is_stream(fd)) return real(fd, message, flags);
   iovec front = front_of(fd, message->msg_iov, message->msg_iovlen);
   if (front.iov_len == size_of(message->msg_iov, message->msg_iovlen)) {

@@ -150,10 +150,10 @@ void sleep_until_killed() {
   ::puts("awake");
 }
 
-std::atomic<bool> goes_on{true};
+std::atomic<bool> is_running{true};
 
 [[gnu::noinline]] void spin_for_ever() {
-  while (goes_on.load()) {
+  while (is_running.load()) {
   }
 }
 

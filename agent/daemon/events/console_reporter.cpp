@@ -116,9 +116,9 @@ void ConsoleReporter::omp_banner() const {
   log::plain(std::string("\n") + kStars + kBanner + kStars);
 }
 
-void ConsoleReporter::stdout_closed(bool goes_on) {
+void ConsoleReporter::stdout_closed(bool continues) {
   const std::string text = "stdout was closed by its reader";
-  if (!goes_on) return log::info(text);
+  if (!continues) return log::info(text);
   log::warning(text + "; the workers continue, with their log files only");
 }
 

@@ -23,8 +23,8 @@ class ConsoleReporter {
 
   void omp_banner() const;
   void show(const agent::LogEvent& event) const;
-  // The reader of stdout closed it. `goes_on`: streams that also go to files continue.
-  static void stdout_closed(bool goes_on);
+  // The reader of stdout closed it. `continues`: streams that also go to files continue.
+  static void stdout_closed(bool continues);
   // Processes that are still alive at the end of the run.
   void unended(const std::vector<StuckProcess>& left) const;
   // Logs the failure if a restart follows, since the failure summary shows the last one; returns

@@ -140,7 +140,7 @@ void EventLog::close() {
 }
 
 void EventLog::give_up(const std::string& why) {
-  if (std::exchange(has_said_, true)) return;
+  if (std::exchange(has_warned_, true)) return;
   log::warning("events are missing in " + path_ + ": " + why);
 }
 

@@ -44,7 +44,7 @@ class EventLog {
   uint64_t accepted_ = 0;       // bytes
   size_t dropped_ = 0;          // calls of write()
   Timer timer_;
-  bool has_said_ = false;
+  bool has_warned_ = false;
 };
 
 }  // namespace cpprun

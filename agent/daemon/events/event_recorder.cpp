@@ -490,7 +490,7 @@ void EventRecorder::keep_failure_summary(const ordered_json& fields) {
   if (!written.value_or(false)) log::warning(path + " could not be written");
 }
 
-void EventRecorder::finished(const agent::Finish& finish, int exit_code, bool goes_on) {
+void EventRecorder::finished(const agent::Finish& finish, int exit_code, bool job_continues) {
   ordered_json fields{{"outcome", name_of(finish.how)},
                       {"exit_code", exit_code},
                       {"restarts_used", finish.restarts_used}};
@@ -498,7 +498,7 @@ void EventRecorder::finished(const agent::Finish& finish, int exit_code, bool go
   log_.write(goodput_event() + "\n");
   write("finished", fields);
   torch_.finished(boot_now(), finish);
-  trace_.finished(finish, exit_code, goes_on);
+  trace_.finished(finish, exit_code, job_continues);
 }
 
 }  // namespace cpprun

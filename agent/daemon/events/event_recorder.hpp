@@ -68,8 +68,8 @@ class EventRecorder {
   void failure_summary(const Failure& failure, const std::string& text);
   // The same for a job that ended because no node replaced a lost one before the join timeout.
   void lost_node(const agent::Finish& finish);
-  // Waits for the job's last spans, at most limits::kTraceEndWait. `goes_on`: on other nodes.
-  void finished(const agent::Finish& finish, int exit_code, bool goes_on);
+  // Waits for the job's last spans, at most limits::kTraceEndWait. `job_continues`: on other nodes.
+  void finished(const agent::Finish& finish, int exit_code, bool job_continues);
   void close() { log_.close(); }  // later events are dropped; may wait: event_log.hpp
 
   // The failure summary of the job as a JSON object; "": it has none.

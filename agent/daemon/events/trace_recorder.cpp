@@ -124,12 +124,12 @@ void TraceRecorder::send_job(const agent::Finish& finish, int exit_code) {
   send(std::move(job));
 }
 
-void TraceRecorder::finished(const agent::Finish& finish, int exit_code, bool goes_on) {
+void TraceRecorder::finished(const agent::Finish& finish, int exit_code, bool job_continues) {
   if (!exporter_) return;
   on_round_over();
   // This node leaves; the job continues, or another agent knows of its end.
   const bool leaves =
-      goes_on || (finish.signal != 0 && !finish.job_result && assignment_.group_size > 1);
+      job_continues || (finish.signal != 0 && !finish.job_result && assignment_.group_size > 1);
   if (sends_spans() && !leaves) {
     send_timing();
     send_job(finish, exit_code);

@@ -34,8 +34,8 @@ class TraceRecorder {
   void on_stop_begins() { send_timing(); }
   void on_stop(const std::string& cause, const std::string& why, bool is_failure);
   void on_round_over();
-  // Waits for the last spans. `goes_on`: on other nodes.
-  void finished(const agent::Finish& finish, int exit_code, bool goes_on);
+  // Waits for the last spans. `job_continues`: on other nodes.
+  void finished(const agent::Finish& finish, int exit_code, bool job_continues);
 
  private:
   struct Timing {

@@ -210,7 +210,7 @@ void LogFileServer::on_read(const control::LogRequest& request, const control::L
   callbacks_.send(answer);
   const auto reader = readers_.find(request.reader);
   const bool has_all = reply.is_ended && !reply.has_more && reply.why.empty();
-  if (reader != readers_.end() && has_all && waits_) reader->second.is_told = true;
+  if (reader != readers_.end() && has_all && waits_) reader->second.has_end = true;
   if (waits_ && is_all_read()) release();
 }
 
@@ -221,7 +221,7 @@ bool LogFileServer::is_all_read() const {
   return std::ranges::all_of(readers_, [&](const auto& entry) {
     const Reader& reader = entry.second;
     const bool is_active = now - reader.heard_at <= limits::kLogReaderActive;
-    return !is_active || reader.is_told;
+    return !is_active || reader.has_end;
   });
 }
 

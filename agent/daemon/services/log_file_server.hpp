@@ -53,7 +53,7 @@ class LogFileServer {
  private:
   struct Reader {
     Instant heard_at;
-    bool is_told = false;  // that the job is over, with the last lines
+    bool has_end = false;  // the last lines, and that the job is over
   };
 
   const RoundLogs* round_of(const control::LogRequest& request) const;

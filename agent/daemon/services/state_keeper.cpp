@@ -54,7 +54,7 @@ void StateKeeper::load_goodput() {
   Result<GoodputRecord> record = parse_goodput_record(text);
   if (!record) return files_.ignore(StateFiles::Kind::Goodput, record.error().text);
   found_ = std::move(*record);
-  account_->go_on_from(found_);
+  account_->resume_from(found_);
 }
 
 void StateKeeper::load_hang_times() {

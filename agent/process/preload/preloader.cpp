@@ -154,7 +154,7 @@ void Preloader::on_refused(const std::vector<std::string>& fields) {
   const std::string reason = (fields[2].empty() ? "" : shown_module(fields[2]) + ": ") + fields[3];
   if (fields[1] == "unneeded") {
     log::info("preload: workers are spawned: " + reason);
-    return end_for_good(SpawnReason::Script, reason);
+    return end_permanently(SpawnReason::Script, reason);
   }
   const SpawnReason kind = fields[1] == "interpreter" ? SpawnReason::Interpreter
                            : fields[1] == "script"    ? SpawnReason::Script
@@ -228,10 +228,10 @@ void Preloader::skip(const std::string& reason) {
 
 void Preloader::give_up(SpawnReason kind, const std::string& reason) {
   warn_("preload: workers are spawned: " + reason);
-  end_for_good(kind, reason);
+  end_permanently(kind, reason);
 }
 
-void Preloader::end_for_good(SpawnReason kind, const std::string& reason) {
+void Preloader::end_permanently(SpawnReason kind, const std::string& reason) {
   end_process();
   loaded_.reset();
   state_ = State::Off;

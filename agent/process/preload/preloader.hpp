@@ -64,7 +64,7 @@ class Preloader {
   void on_time();
   void on_forked(const std::optional<Error>& error, int process, Duration import_time);
   void give_up(SpawnReason kind, const std::string& reason);
-  void end_for_good(SpawnReason kind, const std::string& reason);
+  void end_permanently(SpawnReason kind, const std::string& reason);
   void skip(const std::string& reason);
   void settle();
 

@@ -48,7 +48,7 @@ class Output {
   struct Events {
     std::function<void(uint64_t round)> on_finishing;       // finish(round) has arrived
     std::function<void(uint64_t round)> on_output_drained;  // the answer to finish(round)
-    std::function<void(bool goes_on)> on_stdout_closed;     // the reader closed it; once
+    std::function<void(bool continues)> on_stdout_closed;   // the reader closed it; once
     std::function<void(int local_rank, std::vector<std::string> lines)> on_tail;
     std::function<void()> on_resized;  // once per resize(), after the terminals have the new size
   };

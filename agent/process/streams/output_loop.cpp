@@ -136,15 +136,15 @@ void OutputLoop::pause_or_resume(ConsoleState& state) {
 
 void OutputLoop::on_console_closed(const ConsoleState& state) {
   if (&state != &out_) return;  // a closed stderr needs no report and stops no worker
-  bool goes_on = false;
+  bool continues = false;
   for (auto pump = pumps_.begin(); pump != pumps_.end();) {
     const OutputStream& stream = pump->second->stream();
     const bool is_concerned = has_stdout(stream) && stream.to_console;
     const bool ends = is_concerned && !pump->second->writes_file();
-    goes_on = goes_on || (is_concerned && !ends);
+    continues = continues || (is_concerned && !ends);
     pump = ends ? close(pump) : std::next(pump);
   }
-  events_.on_stdout_closed(goes_on);
+  events_.on_stdout_closed(continues);
 }
 
 void OutputLoop::on_file_error(const std::string& name, int error) {

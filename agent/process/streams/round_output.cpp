@@ -34,8 +34,8 @@ Status RoundOutput::open() {
       on_drained();
     });
   };
-  events.on_stdout_closed = [this, way = poster_](bool goes_on) {
-    LoopPoster::post(way, [this, goes_on] { events_.on_stdout_closed(goes_on); });
+  events.on_stdout_closed = [this, way = poster_](bool continues) {
+    LoopPoster::post(way, [this, continues] { events_.on_stdout_closed(continues); });
   };
   events.on_resized = [this, way = poster_] {
     LoopPoster::post(way, [this] { events_.on_resized(); });

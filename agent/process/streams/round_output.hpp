@@ -26,7 +26,7 @@ class RoundOutput {
     // All output of the round is written, or the wait for it is over.
     std::function<void()> on_drained;
     // As Output::Events.
-    std::function<void(bool goes_on)> on_stdout_closed;
+    std::function<void(bool continues)> on_stdout_closed;
     std::function<void(int local_rank, std::vector<std::string> lines)> on_tail;
     // The terminals of the workers have another size.
     std::function<void()> on_resized;

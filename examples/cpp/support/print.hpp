@@ -12,7 +12,7 @@ namespace examples {
 // Writes a line at once and flushes: lines of different ranks never mix, and none is lost if the
 // process is killed.
 template <class... Parts>
-void say(const Parts&... parts) {
+void print_line(const Parts&... parts) {
   std::ostringstream line;
   (line << ... << parts) << '\n';
   std::cout << line.str() << std::flush;

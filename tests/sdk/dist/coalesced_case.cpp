@@ -33,10 +33,10 @@ std::string numbers_of(const at::Tensor& tensor) {
   return text;
 }
 
-void tell_all(const std::string& what, const Tensors& tensors) {
+void print_all(const std::string& what, const Tensors& tensors) {
   std::string line = "rank " + std::to_string(dist::get_rank()) + " " + what;
   for (const at::Tensor& tensor : tensors) line += numbers_of(tensor) + ";";
-  say(line);
+  print_line(line);
 }
 
 // Values whose sum depends on the order of the additions.
@@ -63,17 +63,17 @@ void calls_with(const Dtype& dtype) {
     const std::string what = std::string(" ") + dist::name(op) + name;
     const Tensors reduced = three_of(dtype.type, 2);
     dist::all_reduce_coalesced(reduced, op);
-    tell_all("all_reduce" + what, reduced);
+    print_all("all_reduce" + what, reduced);
     if (at::isComplexType(dtype.type)) continue;  // Python's call refuses them
     const Tensors parts = {at::empty({2, 2}, dtype.type), at::empty({2}, dtype.type)};
     dist::reduce_scatter_tensor_coalesced(
         parts, {values({2 * world, 2}, dtype.type, 0.3), values({2 * world}, dtype.type, 0.7)}, op);
-    tell_all("reduce_scatter" + what, parts);
+    print_all("reduce_scatter" + what, parts);
   }
   const Tensors gathered = {at::empty({2 * world, 2}, dtype.type), at::empty({world}, dtype.type)};
   dist::all_gather_into_tensor_coalesced(
       gathered, {values({2, 2}, dtype.type, 0.3), values({1}, dtype.type, 0.7)});
-  tell_all("all_gather" + name, gathered);
+  print_all("all_gather" + name, gathered);
 }
 
 void asynchronous_calls() {
@@ -84,7 +84,7 @@ void asynchronous_calls() {
                                                       {.async_op = true});
   later.wait();
   work.then([reduced] { reduced[1].add_(0.5); }).wait();
-  tell_all("async", {reduced[0], reduced[1], reduced[2], gathered[0]});
+  print_all("async", {reduced[0], reduced[1], reduced[2], gathered[0]});
 }
 
 }  // namespace
@@ -105,14 +105,14 @@ SDK_CASE(coalesced_beyond_python) {
   const Tensors columns = {at::zeros({2, 3}).t().fill_(dist::get_rank() + 1),
                            at::ones({4, 2}).select(1, 1)};
   dist::all_reduce_coalesced(columns);
-  tell_all("columns", columns);
+  print_all("columns", columns);
   const at::Tensor part = at::empty({1}, at::kComplexFloat);
   auto work = dist::reduce_scatter_tensor_coalesced(
       {part}, {at::full({world}, c10::complex<float>(1, 2), at::kComplexFloat)}, ReduceOp::SUM,
       {.async_op = true});
-  say(work.wait_for(std::chrono::minutes(5)) ? "ended" : "still running");
-  tell_all("complex", {part});
-  const auto refused = [](const std::function<void()>& call) { telling_errors(call); };
+  print_line(work.wait_for(std::chrono::minutes(5)) ? "ended" : "still running");
+  print_all("complex", {part});
+  const auto refused = [](const std::function<void()>& call) { printing_errors(call); };
   refused([] { dist::all_reduce_coalesced({}); });
   refused([] { dist::all_reduce_coalesced({at::ones({1}), at::ones({1}, at::kLong)}); });
   refused([] { dist::all_reduce_coalesced({at::ones({1}), at::ones({1}).expand({4})}); });

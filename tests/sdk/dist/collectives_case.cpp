@@ -13,7 +13,7 @@ namespace cpprun::test {
 namespace {
 
 void expect(bool is_true, const std::string& what) {
-  if (!is_true) say("WRONG " + what + " on rank " + launched_rank());
+  if (!is_true) print_line("WRONG " + what + " on rank " + launched_rank());
 }
 
 void expect_equal(const at::Tensor& got, const at::Tensor& wanted, const std::string& what) {
@@ -24,7 +24,7 @@ template <class Error>
 void expect_refused(const std::string& part, const std::function<void()>& f) {
   try {
     f();
-    say("WRONG not refused: " + part);
+    print_line("WRONG not refused: " + part);
   } catch (const Error& error) {
     expect(std::string(error.what()).find(part) != std::string::npos,
            std::string("text ") + error.what());
@@ -207,7 +207,7 @@ void big_objects(int r, size_t size) {
 }  // namespace
 
 SDK_CASE(beyond_python) {
-  return telling_errors([&] {
+  return printing_errors([&] {
     const auto group = dist::init_process_group(options_of(args));
     const int r = dist::get_rank();
     wrong_arguments(r);
@@ -222,21 +222,21 @@ SDK_CASE(beyond_python) {
     const auto tensors = dist::all_gather_object(torch::full({r}, r));
     expect(at::equal(tensors[2], torch::tensor({2, 2})), "tensors as objects");
     dist::barrier();
-    say("rank " + launched_rank() + " done");
+    print_line("rank " + launched_rank() + " done");
   });
 }
 
 SDK_CASE(big_objects) {
-  return telling_errors([&] {
+  return printing_errors([&] {
     const auto group = dist::init_process_group(options_of(args));
     big_objects(dist::get_rank(), std::stoul(args[0]));
-    say("rank " + launched_rank() + " done");
+    print_line("rank " + launched_rank() + " done");
   });
 }
 
 // All calls with debug checks: matching calls must pass.
 SDK_CASE(debug_agreement) {
-  return telling_errors([&] {
+  return printing_errors([&] {
     dist::set_debug_checks(true);
     const auto group = dist::init_process_group(options_of(args));
     views(dist::get_rank());
@@ -244,7 +244,7 @@ SDK_CASE(debug_agreement) {
     exchanges(dist::get_rank());
     big_objects(dist::get_rank(), 100);
     dist::barrier();
-    say("rank " + launched_rank() + " done");
+    print_line("rank " + launched_rank() + " done");
   });
 }
 

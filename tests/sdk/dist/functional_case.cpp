@@ -11,7 +11,7 @@ namespace {
 
 namespace functional = dist::nn::functional;
 
-void tell_numbers(const std::string& name, const at::Tensor& tensor) {
+void print_numbers(const std::string& name, const at::Tensor& tensor) {
   const at::Tensor flat = tensor.detach().to(at::kDouble).contiguous().view({-1});
   std::string line = name + " " + std::to_string(dist::get_rank());
   char text[40];
@@ -19,7 +19,7 @@ void tell_numbers(const std::string& name, const at::Tensor& tensor) {
     std::snprintf(text, sizeof text, " %.17g", flat[i].item<double>());
     line += text;
   }
-  say(line);
+  print_line(line);
 }
 
 // Weights that differ by rank, so that a gradient that goes to the wrong rank shows.
@@ -49,17 +49,17 @@ class Inputs {
     return each;
   }
   // The gradients of the loss, and those of a function of these gradients.
-  void tell_gradients(const std::string& name, const at::Tensor& loss) {
-    tell_numbers(name + " loss", loss);
+  void print_gradients(const std::string& name, const at::Tensor& loss) {
+    print_numbers(name + " loss", loss);
     const auto first = torch::autograd::grad({loss}, all_, {}, /*retain_graph=*/true,
                                              /*create_graph=*/true);
     at::Tensor again = torch::zeros({});
     for (const at::Tensor& gradient : first) {
-      tell_numbers(name + " grad", gradient);
+      print_numbers(name + " grad", gradient);
       again = again + gradient.square().sum();
     }
     for (const at::Tensor& gradient : torch::autograd::grad({again}, all_)) {
-      tell_numbers(name + " second", gradient);
+      print_numbers(name + " second", gradient);
     }
     all_.clear();
   }
@@ -83,24 +83,24 @@ SDK_CASE(functional) {
   const int64_t world = dist::get_world_size(), rank = dist::get_rank();
   Inputs inputs;
   const at::Tensor turned = inputs.draw({3, 2}).t();  // not contiguous
-  inputs.tell_gradients("all_gather", weighted(functional::all_gather(turned)));
-  inputs.tell_gradients("all_reduce", weighted(functional::all_reduce(inputs.draw({4}))));
-  inputs.tell_gradients(
+  inputs.print_gradients("all_gather", weighted(functional::all_gather(turned)));
+  inputs.print_gradients("all_reduce", weighted(functional::all_reduce(inputs.draw({4}))));
+  inputs.print_gradients(
       "reduce_scatter",
       weighted(functional::reduce_scatter(torch::empty({2, 2}), inputs.draw_each(world, {2, 2}))));
-  inputs.tell_gradients("all_to_all", weighted(functional::all_to_all(
-                                          empty_each(world, {3}), inputs.draw_each(world, {3}))));
+  inputs.print_gradients("all_to_all", weighted(functional::all_to_all(
+                                           empty_each(world, {3}), inputs.draw_each(world, {3}))));
   // Rank r sends r + 1 rows to each rank.
   std::vector<int64_t> takes;
   for (int64_t i = 0; i < world; ++i) takes.push_back(i + 1);
   const at::Tensor rows = inputs.draw({world * (rank + 1), 2});
   const at::Tensor output = torch::empty({world * (world + 1) / 2, 2});
   const std::vector<int64_t> sends(static_cast<size_t>(world), rank + 1);
-  inputs.tell_gradients("all_to_all_single",
-                        weighted(functional::all_to_all_single(output, rows, takes, sends)));
+  inputs.print_gradients("all_to_all_single",
+                         weighted(functional::all_to_all_single(output, rows, takes, sends)));
   const auto pair = dist::new_group({0, 1});
   if (pair.rank() >= 0) {
-    inputs.tell_gradients("pair", weighted(functional::all_gather(inputs.draw({2}), pair)));
+    inputs.print_gradients("pair", weighted(functional::all_gather(inputs.draw({2}), pair)));
   }
   return 0;
 }
@@ -113,11 +113,11 @@ SDK_CASE(functional_beyond) {
     const at::Tensor own = torch::ones({1}).requires_grad_();
     const auto all = functional::all_gather(own, pair);
     ((all[0] + 2 * all[1]) * (dist::get_rank() + 1)).backward();
-    say("pair " + std::to_string(own.grad().item<double>()));
+    print_line("pair " + std::to_string(own.grad().item<double>()));
   }
   const at::Tensor x = torch::ones({1}).requires_grad_();
   functional::all_reduce(x * dist::get_rank(), dist::ReduceOp::AVG).backward();
-  say("gradient " + std::to_string(x.grad().item<double>()));
+  print_line("gradient " + std::to_string(x.grad().item<double>()));
   return 0;
 }
 

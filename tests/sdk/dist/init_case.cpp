@@ -21,7 +21,7 @@ std::string self() {
          std::to_string(dist::get_world_size());
 }
 
-void say_sum() { say(self() + " sum " + std::to_string(sum_of_ranks())); }
+void print_sum() { print_line(self() + " sum " + std::to_string(sum_of_ranks())); }
 
 // A collective that no other rank joins.
 c10::intrusive_ptr<c10d::Work> lonely_collective(std::vector<at::Tensor>& tensors) {
@@ -32,62 +32,62 @@ c10::intrusive_ptr<c10d::Work> lonely_collective(std::vector<at::Tensor>& tensor
 }  // namespace
 
 SDK_CASE(form) {
-  return telling_errors([&] {
+  return printing_errors([&] {
     const auto begin = Clock::now();
     const auto group = dist::init_process_group(options_of(args));
-    say_sum();
-    if (seconds_since(begin) > 300) say("slow");
+    print_sum();
+    if (seconds_since(begin) > 300) print_line("slow");
     dist::destroy_process_group();
   });
 }
 
 SDK_CASE(form_twice) {
-  return telling_errors([&] {
+  return printing_errors([&] {
     for (int i = 0; i < 3; ++i) {
       const auto group = dist::init_process_group(options_of(args));
-      say_sum();
+      print_sum();
     }
   });
 }
 
 SDK_CASE(form_solo) {
-  return telling_errors([&] {
+  return printing_errors([&] {
     const auto group = dist::init_process_group_or_single(options_of(args));
-    say_sum();
+    print_sum();
   });
 }
 
 SDK_CASE(never_destroy) {
-  return telling_errors([&] {
+  return printing_errors([&] {
     static const auto& group = *new auto(dist::init_process_group(options_of(args)));
     static_cast<void>(group);
-    say_sum();
+    print_sum();
   });
 }
 
 SDK_CASE(destroy_twice) {
-  return telling_errors([&] {
+  return printing_errors([&] {
     const auto group = dist::init_process_group(options_of(args));
-    say_sum();
+    print_sum();
     dist::destroy_process_group();
     dist::destroy_process_group();
-    say(std::string("initialized ") + (dist::is_initialized() ? "yes" : "no"));
+    print_line(std::string("initialized ") + (dist::is_initialized() ? "yes" : "no"));
   });
 }
 
 SDK_CASE(before_init) {
-  return telling_errors([] { sum_of_ranks(); });
+  return printing_errors([] { sum_of_ranks(); });
 }
 
 SDK_CASE(init_twice) {
-  return telling_errors([&] {
+  return printing_errors([&] {
     const auto group = dist::init_process_group(options_of(args));
     const auto again = dist::init_process_group(options_of(args));
   });
 }
 
 SDK_CASE(after_destroy) {
-  return telling_errors([&] {
+  return printing_errors([&] {
     const auto guard = dist::init_process_group(options_of(args));
     const dist::ProcessGroup group = guard;
     dist::destroy_process_group();
@@ -97,7 +97,7 @@ SDK_CASE(after_destroy) {
 
 // Destroys the group although a collective cannot finish: only rank 0 calls it.
 SDK_CASE(destroy_in_flight) {
-  return telling_errors([&] {
+  return printing_errors([&] {
     const auto guard = dist::init_process_group(options_of(args));
     std::vector<at::Tensor> tensors;
     const auto begin = Clock::now();
@@ -107,7 +107,7 @@ SDK_CASE(destroy_in_flight) {
     while (dist::native()->getStore()->add("arrived", 0) < dist::get_world_size()) {
     }
     dist::destroy_process_group();
-    say(name + (seconds_since(begin) < 900 ? " left in time" : " left late"));
+    print_line(name + (seconds_since(begin) < 900 ? " left in time" : " left late"));
   });
 }
 
@@ -121,7 +121,7 @@ SDK_CASE(throw_in_flight) {
     throw std::runtime_error("own error");
   } catch (const std::runtime_error& error) {
     const bool is_early = Clock::now() - begin < std::chrono::seconds(300);
-    say("rank " + launched_rank() + " " + error.what() + (is_early ? " early" : " late"));
+    print_line("rank " + launched_rank() + " " + error.what() + (is_early ? " early" : " late"));
   }
   return 0;
 }

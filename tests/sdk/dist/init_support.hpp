@@ -19,9 +19,9 @@ std::string launched_rank();
 long sum_of_ranks(const dist::ProcessGroup& group = {});
 
 // Prints one line in one write.
-void say(const std::string& line);
+void print_line(const std::string& line);
 
 // Runs `f`; a DistError becomes the line "rank R DistTimeoutError: ...".
-int telling_errors(const std::function<void()>& f);
+int printing_errors(const std::function<void()>& f);
 
 }  // namespace cpprun::test

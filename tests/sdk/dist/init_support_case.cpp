@@ -65,16 +65,16 @@ long sum_of_ranks(const dist::ProcessGroup& group) {
   });
 }
 
-void say(const std::string& line) {
+void print_line(const std::string& line) {
   const std::string whole = line + "\n";
   if (write(STDOUT_FILENO, whole.data(), whole.size()) < 0) std::abort();
 }
 
-int telling_errors(const std::function<void()>& f) {
+int printing_errors(const std::function<void()>& f) {
   try {
     f();
   } catch (const dist::DistError& error) {
-    say("rank " + launched_rank() + " " + class_of(error) + ": " + error.what());
+    print_line("rank " + launched_rank() + " " + class_of(error) + ": " + error.what());
   }
   return 0;
 }

@@ -5,10 +5,10 @@
 namespace cpprun::test {
 
 SDK_CASE(load_nccl) {
-  return telling_errors([] {
+  return printing_errors([] {
     const auto& plugin = dist::nccl_plugin();
-    say("gpus " + std::to_string(plugin.gpu_count()) + " torch " + plugin.torch_version +
-        plugin.complaint());
+    print_line("gpus " + std::to_string(plugin.gpu_count()) + " torch " + plugin.torch_version +
+               plugin.complaint());
   });
 }
 

@@ -13,8 +13,8 @@ namespace {
 using dist::Object;
 using nlohmann::json;
 
-void say_json(const std::string& what, const json& value) {
-  say("rank " + std::to_string(dist::get_rank()) + " " + what + " " + value.dump());
+void print_json(const std::string& what, const json& value) {
+  print_line("rank " + std::to_string(dist::get_rank()) + " " + what + " " + value.dump());
 }
 
 // What Python's repr() must be of `samples` in twins/objects.py.
@@ -55,14 +55,14 @@ void read_typed(const std::vector<Object>& samples) {
            as(13, at::Tensor()).sum().item<int>(),
            as(14, at::Tensor()).requires_grad(),
            as(15, at::Tensor()).size(1)};
-  say_json("typed", all);
+  print_json("typed", all);
 }
 
 }  // namespace
 
 // Every collective once; the objects of the other rank come back to it as they were.
 SDK_CASE(objects) {
-  return telling_errors([&] {
+  return printing_errors([&] {
     const auto world = dist::init_process_group({.backend = "gloo"});
     const int rank = dist::get_rank(), other = 1 - rank;
     auto everybody = dist::all_gather_object(Object(dist::List{own_samples()}));
@@ -70,12 +70,12 @@ SDK_CASE(objects) {
     read_typed(samples);
     dist::all_gather_object(everybody.at(static_cast<size_t>(other)));
     for (int root : {0, 1}) {
-      say_json("gather", json(dist::gather_object(json{{"rank", rank}}, root)));
+      print_json("gather", json(dist::gather_object(json{{"rank", rank}}, root)));
       std::vector<json> list{rank, json{{"from", rank}}, "x"};
       dist::broadcast_object_list(list, root);
-      say_json("broadcast", list);
+      print_json("broadcast", list);
       const std::vector<std::vector<int>> parts{{rank, 0}, {rank, 1, 1}};
-      say_json("scatter", dist::scatter_object_list(parts, root));
+      print_json("scatter", dist::scatter_object_list(parts, root));
     }
     std::vector<json> list{"one", 2, nullptr};
     if (rank == 0) {
@@ -85,7 +85,7 @@ SDK_CASE(objects) {
       dist::recv_object_list(list);
       dist::send_object_list(std::vector<json>{list[2], list[1], list[0]}, 0);
     }
-    say_json("list", list);
+    print_json("list", list);
   });
 }
 
@@ -93,9 +93,9 @@ SDK_CASE(objects) {
 SDK_CASE(foreign_objects) {
   const auto world = dist::init_process_group({.backend = "gloo"});
   for (int i = 0; i < 4; ++i) {
-    telling_errors([] { dist::all_gather_object(Object()); });
+    printing_errors([] { dist::all_gather_object(Object()); });
   }
-  say_json("well", dist::all_gather_object(dist::get_rank()));
+  print_json("well", dist::all_gather_object(dist::get_rank()));
   return 0;
 }
 

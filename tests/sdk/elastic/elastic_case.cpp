@@ -27,15 +27,15 @@ namespace {
 
 using namespace cpprun;
 using test::ElasticWords;
-using test::say;
+using test::print_line;
 
 class Training {
  public:
   explicit Training(const ElasticWords& words) : words_(words) { net_->to(device_); }
 
   void operator()(ElasticRound& round) {
-    say("call of process " + std::to_string(::getpid()) + " in round " +
-        std::to_string(round.number()));
+    print_line("call of process " + std::to_string(::getpid()) + " in round " +
+               std::to_string(round.number()));
     if (!round.is_first() && words_.is_faulty("second"))
       throw std::runtime_error("the second call fails");
     words_.die_early(round.number(), round.rank());
@@ -44,16 +44,16 @@ class Training {
     Snapshot snapshot({.dir = "snapshots"});
     snapshot.track(ddp).track(optimizer_, ddp);
     int64_t step = snapshot.resume().step;
-    say("from " + std::to_string(step));
+    print_line("from " + std::to_string(step));
     while (step < words_.number("steps", 30)) {
       guard(round, [&] { train(round, ddp, step); });
       round.commit(++step);
       snapshot.maybe_save(step, {.every_steps = 5});
-      if (round.rank() == 0) test::say_step(step, round.number());
+      if (round.rank() == 0) test::print_step(step, round.number());
       words_.sleep();
     }
     snapshot.wait();
-    say("parameters " + test::hash_of(*net_));
+    print_line("parameters " + test::hash_of(*net_));
   }
 
  private:
@@ -72,7 +72,7 @@ class Training {
       body();
     } catch (const std::exception&) {
       if (!words_.is_faulty("swallow") || !round.is_first()) throw;
-      say("swallows");
+      print_line("swallows");
       for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
     }
   }
@@ -99,8 +99,8 @@ SDK_CASE(elastic_groups) {
   const ElasticWords words(args);
   return cpprun::main(0, nullptr, [&](Args) {
     const int64_t rounds = elastic({}, [&](ElasticRound& round) {
-      say("call of process " + std::to_string(::getpid()) + " in round " +
-          std::to_string(round.number()));
+      print_line("call of process " + std::to_string(::getpid()) + " in round " +
+                 std::to_string(round.number()));
       for (int64_t step = 0; step < words.number("steps", 30); ++step) {
         const auto group = round.init_process_group(words.group());
         const auto part = dist::new_group({0, 1});
@@ -108,11 +108,11 @@ SDK_CASE(elastic_groups) {
         dist::all_reduce(sum);
         if (part.rank() >= 0) dist::all_reduce(sum, dist::ReduceOp::MAX, {.group = part});
         round.commit(step + 1);
-        if (round.rank() == 0) test::say_step(step + 1, round.number());
+        if (round.rank() == 0) test::print_step(step + 1, round.number());
         words.sleep();
       }
       return round.number();
     });
-    say("ended in round " + std::to_string(rounds));
+    print_line("ended in round " + std::to_string(rounds));
   });
 }

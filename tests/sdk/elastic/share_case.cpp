@@ -19,24 +19,24 @@ namespace {
 
 using namespace cpprun;
 using test::ElasticWords;
-using test::say;
+using test::print_line;
 
 void call_of_round(ElasticRound& round, const ElasticWords& words, test::SharedTraining& training) {
-  say("call of process " + std::to_string(::getpid()) + " in round " +
-      std::to_string(round.number()));
+  print_line("call of process " + std::to_string(::getpid()) + " in round " +
+             std::to_string(round.number()));
   const auto group = round.init_process_group(words.group());
   int64_t step = round.share_state(training.state());
-  say("from " + std::to_string(step));
+  print_line("from " + std::to_string(step));
   auto ddp = round.data_parallel(training.net());
   while (step < words.number("steps", 30)) {
     // An interrupted step would leave a trace in the sampler.
     training.step(ddp, step, test::batch(step, round.rank()), [] {});
     round.commit(++step);
-    if (round.rank() == 0) test::say_step(step, round.number());
+    if (round.rank() == 0) test::print_step(step, round.number());
     words.sleep();
   }
-  say("rollbacks " + std::to_string(snapshot::own_job_history().rollbacks()));
-  say("parameters " + training.hash());
+  print_line("rollbacks " + std::to_string(snapshot::own_job_history().rollbacks()));
+  print_line("parameters " + training.hash());
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ bool is_in_second_round() { return worker::environment_or_default().restart_coun
 
 StateDict SharedTraining::FatalState::state_dict() const {
   if (training->words_.text("fault") == "donor" && is_in_second_round()) {
-    say("dies as the donor");
+    print_line("dies as the donor");
     ::raise(SIGKILL);
   }
   return {{"steps", training->steps_}};

@@ -22,7 +22,7 @@ namespace {
 
 using namespace cpprun;
 using test::ElasticWords;
-using test::say;
+using test::print_line;
 
 class Loop {
  public:
@@ -42,7 +42,7 @@ class Loop {
       if (step == 10 && words_.is_faulty("body")) continue;
       steps_.commit([&](ElasticCommit& commit) { body(ddp, commit, step); });
     }
-    say("parameters " + training_.hash());
+    print_line("parameters " + training_.hash());
     if (snapshot_) snapshot_->wait();
   }
 
@@ -64,9 +64,9 @@ class Loop {
   void begin_of_round(int64_t step) {
     const ElasticRound& round = steps_.round();
     if (std::exchange(seen_, round.number()) == round.number()) return;
-    say("call of process " + std::to_string(::getpid()) + " in round " +
-        std::to_string(round.number()));
-    say("from " + std::to_string(step));
+    print_line("call of process " + std::to_string(::getpid()) + " in round " +
+               std::to_string(round.number()));
+    print_line("from " + std::to_string(step));
   }
 
   template <class Model>
@@ -84,7 +84,7 @@ class Loop {
     }
     words_.sleep();
     const ElasticRound& round = steps_.round();
-    if (round.rank() == 0) test::say_step(step + 1, round.number());
+    if (round.rank() == 0) test::print_step(step + 1, round.number());
     if (!snapshot_) return;
     commit.now();
     snapshot_->maybe_save(step + 1, {.every_steps = 5});
@@ -116,7 +116,7 @@ SDK_CASE(elastic_steps_twice) {
       try {
         call();
       } catch (const std::logic_error& error) {
-        say(std::string(what) + " is refused: " + error.what());
+        print_line(std::string(what) + " is refused: " + error.what());
       }
     };
     refused("a second loop", [&] { ElasticSteps(2, training.state()); });

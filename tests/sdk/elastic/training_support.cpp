@@ -25,13 +25,13 @@ std::pair<std::string, int> kind_and_rank(const std::string& text) {
 
 }  // namespace
 
-void say(const std::string& text) {
+void print_line(const std::string& text) {
   std::cout << "[rank " + std::to_string(worker::environment_or_default().rank) + "] " + text + "\n"
             << std::flush;
 }
 
-void say_step(int64_t step, int64_t round) {
-  say("step " + std::to_string(step) + " of round " + std::to_string(round));
+void print_step(int64_t step, int64_t round) {
+  print_line("step " + std::to_string(step) + " of round " + std::to_string(round));
 }
 
 std::shared_ptr<torch::nn::SequentialImpl> elastic_net() {
@@ -86,7 +86,7 @@ ElasticOptions ElasticWords::options() const {
                          .health_check_timeout = std::chrono::seconds(2)};
   if (kind.empty()) return options;
   options.health_check = [kind = kind, is_bad = rank == first_rank_] {
-    say("checks its health");
+    print_line("checks its health");
     if (is_bad && kind == "fail") throw std::runtime_error("the device does not answer");
     if (is_bad && kind == "hang") hang();
     return !is_bad;
@@ -115,7 +115,7 @@ bool ElasticWords::is_faulty(const std::string& kind) const {
 
 void ElasticWords::inject() const {
   if (is_faulty("hang")) {
-    say("hangs");
+    print_line("hangs");
     hang();
   }
   if (is_faulty("throw")) throw std::runtime_error("the data has no labels");

@@ -14,8 +14,8 @@
 
 namespace cpprun::test {
 
-void say(const std::string& text);  // one line: "[rank R] text"
-void say_step(int64_t step, int64_t round);
+void print_line(const std::string& text);  // one line: "[rank R] text"
+void print_step(int64_t step, int64_t round);
 
 std::shared_ptr<torch::nn::SequentialImpl> elastic_net();
 at::Tensor batch(int64_t step,

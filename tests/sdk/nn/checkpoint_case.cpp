@@ -81,10 +81,10 @@ void train_net(const std::string& start, const std::shared_ptr<Net>& net, bool c
     }
     loss.backward();
     sgd.step();
-    say(start + "loss " + rank + std::to_string(step) + " " + digits(loss.item<double>()));
+    print_line(start + "loss " + rank + std::to_string(step) + " " + digits(loss.item<double>()));
   }
-  say(start + "computations " + rank + std::to_string(computations));
-  say(start + "end " + rank + std::to_string(hash_of(ddp.module())));
+  print_line(start + "computations " + rank + std::to_string(computations));
+  print_line(start + "end " + rank + std::to_string(hash_of(ddp.module())));
 }
 
 void train_deep(bool checkpoints, bool casts) {

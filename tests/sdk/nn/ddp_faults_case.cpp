@@ -32,12 +32,12 @@ std::shared_ptr<Loose> odd_model(const std::string& what) {
   return net;
 }
 
-void say_error(const std::exception& error) {
+void print_error(const std::exception& error) {
   std::string text = error.what();
   for (char& c : text) {
     if (c == '\n') c = ' ';
   }
-  say("error " + std::to_string(dist::get_rank()) + " " + text);
+  print_line("error " + std::to_string(dist::get_rank()) + " " + text);
 }
 
 int step(parallel::DistributedDataParallel<Mlp>& ddp, Batches& batches) {
@@ -56,7 +56,7 @@ SDK_CASE(ddp_different_models) {
   try {
     parallel::DistributedDataParallel ddp(odd_model(dist::get_rank() == 1 ? args[0] : ""), options);
   } catch (const dist::DistMismatchError& error) {
-    say_error(error);
+    print_error(error);
     return 0;
   }
   return 1;
@@ -72,7 +72,7 @@ SDK_CASE(ddp_missing_rank) {
   try {
     parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
   } catch (const dist::DistTimeoutError& error) {
-    say_error(error);
+    print_error(error);
     group.group().store().set("done", "1");
     return 0;
   }
@@ -92,7 +92,7 @@ SDK_CASE(ddp_killed) {
       step(ddp, batches);
     }
   } catch (const std::exception& error) {
-    say_error(error);
+    print_error(error);
     return 3;
   }
   return 1;
@@ -109,7 +109,7 @@ SDK_CASE(ddp_forward_throws) {
       step(ddp, batches);
     }
   } catch (const std::exception& error) {
-    say_error(error);
+    print_error(error);
     return 0;
   }
   return 1;
@@ -123,7 +123,7 @@ SDK_CASE(ddp_uneven) {
   try {
     for (int i = 0; i < 4 + 4 * dist::get_rank(); ++i) step(ddp, batches);
   } catch (const std::exception& error) {
-    say_error(error);
+    print_error(error);
   }
   return 0;
 }
@@ -141,7 +141,7 @@ SDK_CASE(ddp_stalled) {
   try {
     step(ddp, batches);
   } catch (const std::exception& error) {
-    say_error(error);
+    print_error(error);
     group.group().store().set("done", "1");
     return 0;
   }
@@ -159,7 +159,7 @@ SDK_CASE(ddp_unused) {
       torch::mse_loss(ddp(batch.x, true), batch.y).backward();
     }
   } catch (const parallel::UnusedParametersError& error) {
-    say_error(error);
+    print_error(error);
     return 0;
   }
   return 1;
@@ -176,7 +176,7 @@ SDK_CASE(ddp_backward_twice) {
     ddp.module().third->bias.sum().backward();
     torch::mse_loss(out, batch.y).backward();
   } catch (const std::exception& error) {
-    say_error(error);
+    print_error(error);
     return 0;
   }
   return 1;
@@ -193,7 +193,7 @@ SDK_CASE(ddp_bypassed) {
     torch::mse_loss(ddp.module().forward(batch.x), batch.y).backward();
     sgd.step();
   }
-  say("end " + std::to_string(hash_of(ddp.module())));
+  print_line("end " + std::to_string(hash_of(ddp.module())));
   return 0;
 }
 
@@ -215,7 +215,7 @@ SDK_CASE(ddp_lifetimes) {
   }
   guard.reset();
   kept.backward();
-  say("quiet");
+  print_line("quiet");
   return 0;
 }
 

@@ -39,10 +39,10 @@ int train(const parallel::DdpOptions& options, const parallel::JoinOptions& join
     const at::Tensor loss = torch::mse_loss(ddp(batch.x), batch.y);
     loss.backward();
     if (mode != "no_sync" || step % 3 != 0) sgd.step();
-    say(start + std::to_string(step) + " " + digits(loss.item<double>()));
+    print_line(start + std::to_string(step) + " " + digits(loss.item<double>()));
   }
   guard.finish();
-  say(mode + " end " + std::to_string(rank) + " " + std::to_string(hash_of(ddp.module())));
+  print_line(mode + " end " + std::to_string(rank) + " " + std::to_string(hash_of(ddp.module())));
   return 0;
 }
 
@@ -94,14 +94,14 @@ at::Tensor mean_gradient(parallel::DistributedDataParallel<Mlp>& ddp, const Batc
   return gradient;
 }
 
-void say_scale(const char* how, parallel::DistributedDataParallel<Mlp>& ddp, const Batch& batch) {
+void print_scale(const char* how, parallel::DistributedDataParallel<Mlp>& ddp, const Batch& batch) {
   const at::Tensor expected = mean_gradient(ddp, batch);
   ddp.zero_grad();
   torch::mse_loss(ddp(batch.x), batch.y).backward();
   const double scale = (ddp.module().first->weight.grad().norm() / expected.norm()).item<double>();
   char text[32];
   std::snprintf(text, sizeof text, "%.4f", scale);
-  say(std::string(how) + " " + std::to_string(dist::get_rank()) + " scale " + text);
+  print_line(std::string(how) + " " + std::to_string(dist::get_rank()) + " scale " + text);
 }
 
 // After a join that divided by the number of remaining ranks, gradients are means over all ranks
@@ -125,7 +125,7 @@ SDK_CASE(ddp_join_after) {
       guard.finish();
     } catch (const std::runtime_error&) {
     }
-    say_scale(how.c_str(), ddp, batches.next());
+    print_scale(how.c_str(), ddp, batches.next());
   }
   return 0;
 }
@@ -144,7 +144,7 @@ SDK_CASE(ddp_join_terminates) {
     }
     guard.finish();
   } catch (const parallel::JoinTerminatedError& error) {
-    say("terminated " + std::to_string(rank) + " " + error.what());
+    print_line("terminated " + std::to_string(rank) + " " + error.what());
     return 0;
   }
   return 1;
@@ -162,7 +162,7 @@ SDK_CASE(ddp_join_destructor) {
         const Batch batch = batches.next();
         torch::mse_loss(ddp(batch.x), batch.y).backward();
       } catch (const parallel::JoinTerminatedError&) {
-        say("noticed");
+        print_line("noticed");
         return 0;
       }
     }
@@ -170,7 +170,7 @@ SDK_CASE(ddp_join_destructor) {
   try {
     ddp(batches.next().x);
   } catch (const parallel::JoinTerminatedError&) {
-    say("kept");
+    print_line("kept");
     return 0;
   }
   return 1;

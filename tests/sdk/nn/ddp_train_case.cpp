@@ -26,13 +26,13 @@ std::string line_start(const char* what) {
   return mode + " " + what + " " + std::to_string(dist::get_rank()) + " ";
 }
 
-void tell_loss(int step, const at::Tensor& loss) {
-  say(line_start("loss") + std::to_string(step) + " " + digits(loss.item<double>()));
+void print_loss(int step, const at::Tensor& loss) {
+  print_line(line_start("loss") + std::to_string(step) + " " + digits(loss.item<double>()));
 }
 
 template <class Ddp>
-void tell_end(Ddp& ddp) {
-  say(line_start("end") + std::to_string(hash_of(ddp.module())));
+void print_end(Ddp& ddp) {
+  print_line(line_start("end") + std::to_string(hash_of(ddp.module())));
 }
 
 // Rank 0's weights must win, so the others start with different ones.
@@ -69,9 +69,9 @@ int train_plainly(const Setup& setup, Forward forward = kCall) {
     const at::Tensor loss = torch::mse_loss(forward(ddp, batch.x), batch.y);
     loss.backward();
     sgd.step();
-    tell_loss(step, loss);
+    print_loss(step, loss);
   }
-  tell_end(ddp);
+  print_end(ddp);
   return 0;
 }
 
@@ -89,9 +89,9 @@ int train_accumulating(const Setup& setup) {
       loss.backward();
     }
     sgd.step();
-    tell_loss(step, loss);
+    print_loss(step, loss);
   }
-  tell_end(ddp);
+  print_end(ddp);
   return 0;
 }
 
@@ -107,9 +107,9 @@ int train_branches(const Setup& setup, bool differs) {
     const at::Tensor loss = torch::mse_loss(ddp(batch.x, goes_left), batch.y);
     loss.backward();
     sgd.step();
-    tell_loss(step, loss);
+    print_loss(step, loss);
   }
-  tell_end(ddp);
+  print_end(ddp);
   return 0;
 }
 

@@ -17,7 +17,7 @@ using DdpForwardWatch = DdpAlone;
 
 // The stderr output of `steps`.
 template <class Steps>
-std::string said(Steps steps) {
+std::string stderr_of(Steps steps) {
   testing::internal::CaptureStderr();
   steps();
   return testing::internal::GetCapturedStderr();
@@ -34,7 +34,7 @@ size_t count_warnings(const std::string& text) {
 
 TEST_F(DdpForwardWatch, WarnsOnceAboutADirectForward) {
   parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
-  const std::string text = said([&] {
+  const std::string text = stderr_of([&] {
     for (int step = 0; step < 3; ++step) {
       ddp.module().forward(torch::ones({2, 12})).sum().backward();
     }
@@ -46,20 +46,20 @@ TEST_F(DdpForwardWatch, WarnsOnceAboutADirectForward) {
 TEST_F(DdpForwardWatch, AForwardAllowsOneBackward) {
   parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
   const at::Tensor x = torch::ones({2, 12});
-  EXPECT_EQ(count_warnings(said([&] {
+  EXPECT_EQ(count_warnings(stderr_of([&] {
               for (int step = 0; step < 3; ++step) {
                 const at::Tensor both = ddp(x).sum() + ddp.module().forward(x).sum();
                 both.backward();
               }
             })),
             0U);
-  EXPECT_EQ(count_warnings(said([&] { ddp.module().forward(x).sum().backward(); })), 1U);
+  EXPECT_EQ(count_warnings(stderr_of([&] { ddp.module().forward(x).sum().backward(); })), 1U);
 }
 
 TEST_F(DdpForwardWatch, DoesNotWarnOutsideTraining) {
   parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
   const at::Tensor x = torch::ones({2, 12});
-  EXPECT_EQ(count_warnings(said([&] {
+  EXPECT_EQ(count_warnings(stderr_of([&] {
               const at::Tensor loss = ddp.module().forward(x).sum();
               torch::autograd::grad({loss}, ddp.parameters());  // accumulates nothing
               {

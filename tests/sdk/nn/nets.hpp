@@ -85,7 +85,7 @@ inline uint64_t hash_of(const torch::nn::Module& module) {
 }
 
 // One whole line in one write, so that ranks' lines don't mix.
-inline void say(const std::string& line) {
+inline void print_line(const std::string& line) {
   std::fputs((line + "\n").c_str(), stdout);
   std::fflush(stdout);
 }

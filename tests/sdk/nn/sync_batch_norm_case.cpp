@@ -23,11 +23,11 @@ struct Net : torch::nn::Module {
   nn::SyncBatchNorm norm{nullptr};
 };
 
-void tell(const std::string& name, const at::Tensor& tensor) {
+void print_tensor(const std::string& name, const at::Tensor& tensor) {
   const at::Tensor flat = tensor.detach().to(at::kDouble).contiguous().view({-1});
   std::string line = name;
   for (int64_t i = 0; i < flat.numel(); ++i) line += " " + digits(flat[i].item<double>());
-  say(line);
+  print_line(line);
 }
 
 }  // namespace
@@ -51,16 +51,16 @@ SDK_CASE(sync_batch_norm) {
     const at::Tensor y = ddp(x);
     (y.square().sum() * dist::get_world_size()).backward();
     const std::string place = std::to_string(step) + " " + std::to_string(rank) + " ";
-    tell("out " + place, y);
-    tell("dx " + place, x.grad() / dist::get_world_size());
+    print_tensor("out " + place, y);
+    print_tensor("dx " + place, x.grad() / dist::get_world_size());
     for (const auto& item : ddp.module().named_parameters()) {
-      tell("grad " + place + item.key(), item.value().grad());
+      print_tensor("grad " + place + item.key(), item.value().grad());
     }
     for (const auto& item : ddp.module().named_buffers())
-      tell("buffer " + place + item.key(), item.value());
+      print_tensor("buffer " + place + item.key(), item.value());
   }
   ddp.eval();
-  tell("eval 3 " + std::to_string(rank), ddp(torch::ones({2, 3, 8, 8})));
+  print_tensor("eval 3 " + std::to_string(rank), ddp(torch::ones({2, 3, 8, 8})));
   return 0;
 }
 

@@ -69,10 +69,10 @@ void train_sharded(const std::string& name, const Options& options) {
     nn::utils::clip_grad_norm_(ddp.parameters(), 1.0);
     optimizer.step();
     schedule.step();
-    say(name + " loss " + rank + std::to_string(step) + " " + digits(loss.item<double>()));
+    print_line(name + " loss " + rank + std::to_string(step) + " " + digits(loss.item<double>()));
   }
-  say(name + " elements " + rank + std::to_string(elements_with_state(optimizer)));
-  say(name + " end " + rank + std::to_string(hash_of(ddp.module())));
+  print_line(name + " elements " + rank + std::to_string(elements_with_state(optimizer)));
+  print_line(name + " end " + rank + std::to_string(hash_of(ddp.module())));
 }
 
 }  // namespace

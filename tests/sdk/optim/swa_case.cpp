@@ -22,15 +22,15 @@ struct SwaNet : torch::nn::Module {
   torch::nn::BatchNorm1d norm{7};
 };
 
-void tell_state(const char* kind, int step, const torch::nn::Module& module) {
-  const auto tell = [&](const std::string& name, const at::Tensor& tensor) {
+void print_state(const char* kind, int step, const torch::nn::Module& module) {
+  const auto print = [&](const std::string& name, const at::Tensor& tensor) {
     const at::Tensor flat = tensor.detach().to(torch::kDouble).flatten();
     std::printf("%s %d %s", kind, step, name.c_str());
     for (int64_t i = 0; i < flat.numel(); ++i) std::printf(" %.17g", flat[i].item<double>());
     std::printf("\n");
   };
-  for (const auto& item : module.named_parameters()) tell(item.key(), item.value());
-  for (const auto& item : module.named_buffers()) tell(item.key(), item.value());
+  for (const auto& item : module.named_parameters()) print(item.key(), item.value());
+  for (const auto& item : module.named_buffers()) print(item.key(), item.value());
 }
 
 }  // namespace
@@ -57,10 +57,10 @@ SDK_CASE(averages) {
     ema.update_parameters(net);
     swa.update_parameters(net);
     all.update_parameters(net);
-    tell_state("mean", step, mean);
-    tell_state("ema", step, ema);
-    tell_state("swa", step, swa);
-    tell_state("all", step, all);
+    print_state("mean", step, mean);
+    print_state("ema", step, ema);
+    print_state("swa", step, swa);
+    print_state("all", step, all);
   }
   ema.eval();
   std::printf("forward %.17g\n", ema.forward(torch::ones({2, 5}))[0].item<double>());

@@ -55,7 +55,7 @@ class Training {
     torch::manual_seed(100 + static_cast<uint64_t>(dist::get_rank()));
     const auto from = snapshot_.resume();
     step_ = from.step;
-    if (dist::is_main_process()) say_where(from);
+    if (dist::is_main_process()) print_source(from);
     for (; step_ < steps_; ++epoch_) {
       sampler_.set_epoch(epoch_);
       train_epoch();
@@ -76,7 +76,7 @@ class Training {
     return {.dir = path, .keep = 2};
   }
 
-  static void say_where(const cpprun::Resumed& from) {
+  static void print_source(const cpprun::Resumed& from) {
     std::printf("resumed from %s at step %lld\n", cpprun::name(from.source),
                 static_cast<long long>(from.step));
     std::fflush(stdout);

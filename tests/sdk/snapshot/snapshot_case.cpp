@@ -55,7 +55,7 @@ class Settings {
   std::map<std::string, std::string> values_;
 };
 
-void say(const std::string& text) {
+void print_line(const std::string& text) {
   std::cout << "rank " + std::to_string(dist::get_rank()) + " " + text + "\n" << std::flush;
 }
 
@@ -106,16 +106,16 @@ class Training {
   void run() {
     const Resumed from = snapshot_.resume();
     step_ = from.step;
-    say(std::string("from ") + name(from.source) + " step " + std::to_string(from.step));
+    print_line(std::string("from ") + name(from.source) + " step " + std::to_string(from.step));
     worker::report_ready();
     const int64_t epochs = settings_.number("epochs", 4);
     for (; epoch_ < epochs; ++epoch_) run_epoch();
     wait();
-    say("hash " + test::fingerprint(model_.module(), /*has_buffers=*/false));
-    say("buffers " + test::fingerprint(model_.module()));
-    say("draws " + std::to_string(torch::rand({1}, torch::kDouble).item<double>()));
-    say("seen " + std::to_string(seen_) + " rate " +
-        std::to_string(optimizer_->param_groups()[0].options().get_lr()));
+    print_line("hash " + test::fingerprint(model_.module(), /*has_buffers=*/false));
+    print_line("buffers " + test::fingerprint(model_.module()));
+    print_line("draws " + std::to_string(torch::rand({1}, torch::kDouble).item<double>()));
+    print_line("seen " + std::to_string(seen_) + " rate " +
+               std::to_string(optimizer_->param_groups()[0].options().get_lr()));
   }
 
  private:
@@ -145,7 +145,7 @@ class Training {
     bool is_saved = true;
     if (!is_async) is_saved = snapshot_.save(step_);
     if (is_async && settings_.number("waits", 0) != 0) is_saved = snapshot_.wait();
-    if (settings_.number("prints", 0) != 0) say("saved " + std::to_string(is_saved));
+    if (settings_.number("prints", 0) != 0) print_line("saved " + std::to_string(is_saved));
   }
 
   bool maybe_save() {
@@ -164,7 +164,7 @@ class Training {
     if (settings_.number("prints", 0) == 0) return;
     const auto found = snapshot_files::scan(snapshot_files::real_files(), place(settings_).dir);
     for (const auto& each : found->complete) result += ' ' + std::to_string(each.step);
-    say(result);
+    print_line(result);
   }
 
   // Repairs the disk: removes the obstacles.
@@ -204,7 +204,8 @@ SDK_CASE(snapshot_sent) {
   const Resumed from = snapshot.resume();
   const bool is_whole = value.min().item<float>() == 1;
   const bool is_lean = in_use() < before + (8 << 20);
-  say("step " + std::to_string(from.step) + (is_whole ? " whole" : "") + (is_lean ? " lean" : ""));
+  print_line("step " + std::to_string(from.step) + (is_whole ? " whole" : "") +
+             (is_lean ? " lean" : ""));
   return 0;
 }
 
@@ -218,9 +219,9 @@ SDK_CASE(snapshot_pair) {
   first.track("value", one);
   second.track("value", two);
   const auto print = [](const char* which, const Resumed& from, const at::Tensor& value) {
-    say(std::string(which) + " " + name(from.source) + " " + std::to_string(from.step) + " " +
-        std::to_string(value.min().item<int64_t>()) + " " +
-        std::to_string(value.max().item<int64_t>()));
+    print_line(std::string(which) + " " + name(from.source) + " " + std::to_string(from.step) +
+               " " + std::to_string(value.min().item<int64_t>()) + " " +
+               std::to_string(value.max().item<int64_t>()));
   };
   const Resumed from = first.resume();
   print("first", from, one);
@@ -275,8 +276,8 @@ SDK_CASE(snapshot_damaged_memory) {
   Snapshot snapshot({.dir = "damaged", .hints = false});
   snapshot.track("value", value);
   const Resumed from = snapshot.resume();
-  say(std::string("from ") + name(from.source) + " step " + std::to_string(from.step) + " value " +
-      std::to_string(value.min().item<int64_t>()));
+  print_line(std::string("from ") + name(from.source) + " step " + std::to_string(from.step) +
+             " value " + std::to_string(value.min().item<int64_t>()));
   if (from) return 0;
   for (int64_t step = 1; step <= 2; ++step) {
     value.fill_(static_cast<double>(step));
@@ -314,11 +315,12 @@ SDK_CASE(snapshot_grows) {
   snapshot.save_async(2);
   save_in_memory(3, 3 << 20);
   save_in_memory(4, 8 << 20);
-  say("waited " + std::to_string(snapshot.wait()));
+  print_line("waited " + std::to_string(snapshot.wait()));
   std::filesystem::remove(args.at(1));
   const Resumed from = snapshot.resume();
-  say(std::string("from ") + name(from.source) + " step " + std::to_string(from.step) + " value " +
-      std::to_string(value.min().item<int64_t>()) + " of " + std::to_string(value.numel()));
+  print_line(std::string("from ") + name(from.source) + " step " + std::to_string(from.step) +
+             " value " + std::to_string(value.min().item<int64_t>()) + " of " +
+             std::to_string(value.numel()));
   return 0;
 }
 

@@ -390,9 +390,9 @@ TEST_F(SnapshotAlone, AWriteThatHasFailedIsTriedAgainWithTheNextSave) {
   EXPECT_TRUE(snapshot.maybe_save(2, when));
   EXPECT_TRUE(snapshot.wait());
   EXPECT_FALSE(snapshot.maybe_save(3, when));
-  const std::string said = GetCapturedStderr();
-  EXPECT_THAT(said, HasSubstr("the snapshot of step 1 was not written"));
-  EXPECT_THAT(said, HasSubstr("snapshots are written again, from step 2 on"));
+  const std::string printed = GetCapturedStderr();
+  EXPECT_THAT(printed, HasSubstr("the snapshot of step 1 was not written"));
+  EXPECT_THAT(printed, HasSubstr("snapshots are written again, from step 2 on"));
 }
 
 // Waits for a draft with bytes in `folder`: its writer holds the lock by then.

@@ -64,7 +64,7 @@ Node::Node(SimContext& context, NodeSpec spec)
 }
 
 void Node::start() {
-  tell_client([this](Instant, ReconnectPolicy::Effects& e) { client_.start(e); });
+  call_client([this](Instant, ReconnectPolicy::Effects& e) { client_.start(e); });
   run_core([this](Instant now, agent::Effects& e) { core_.start(now, e); });
   if (candidate_) candidate_->start();
 }
@@ -88,7 +88,7 @@ void Node::run_core(const Call& call) {
   if (is_candidate) candidate_->look_at(core_.is_led(local_now()), core_.would_lead());
 }
 
-void Node::tell_client(const std::function<void(Instant, ReconnectPolicy::Effects&)>& call) {
+void Node::call_client(const std::function<void(Instant, ReconnectPolicy::Effects&)>& call) {
   if (!is_running()) return;
   ReconnectPolicy::Effects effects;
   call(local_now(), effects);
@@ -122,7 +122,7 @@ void Node::carry_out(const agent::Reconnect& effect) {
   context_.event_queue.in(Duration{}, [this, current = connection_, effect] {
     when_awake([this, current, effect] {
       if (!current || connection_ != current || is_closing_) return;
-      tell_client([&](Instant now, ReconnectPolicy::Effects& e) {
+      call_client([&](Instant now, ReconnectPolicy::Effects& e) {
         client_.on_broken(now, e, effect.is_elsewhere);
       });
     });
@@ -207,7 +207,7 @@ void Node::carry_out(const ReconnectPolicy::Broken&) {
 void Node::carry_out(const ReconnectPolicy::Probe&) {
   context_.event_queue.in(1ms, [this] {
     when_awake([this] {
-      tell_client(
+      call_client(
           [this](Instant now, ReconnectPolicy::Effects& e) { client_.on_probed(now, false, e); });
     });
   });
@@ -230,7 +230,7 @@ void Node::on_dialled(ConnectionId connection, bool is_connected, const std::str
     if (!is_connected) {
       std::vector<Endpoint> refused;
       if (why == "Connection refused") refused.push_back(dialled_);
-      tell_client([&](Instant now, ReconnectPolicy::Effects& e) {
+      call_client([&](Instant now, ReconnectPolicy::Effects& e) {
         client_.on_connect_failed(now, why, refused, e);
       });
       return;
@@ -254,7 +254,7 @@ void Node::on_bytes(ConnectionId connection, std::span<const uint8_t> bytes) {
 void Node::take_messages(ConnectionId connection) {
   while (connection_ == connection && is_running()) {
     std::optional<control::CoordinatorMessage> message;
-    tell_client(
+    call_client(
         [&](Instant now, ReconnectPolicy::Effects& e) { message = client_.next_message(now, e); });
     if (!message) return;
     context_.trace.message(context_.event_queue.now(), spec_.label, *message);
@@ -277,7 +277,7 @@ void Node::look_at_message(const control::CoordinatorMessage& message) {
   if (const auto* check = std::get_if<control::CheckLink>(&message)) check_link(*check);
   const auto* assignment = std::get_if<control::RankAssignment>(&message);
   if (assignment != nullptr && assignment->term >= term_)
-    told_ = RoundName{assignment->term, assignment->round};
+    assigned_ = RoundName{assignment->term, assignment->round};
 }
 
 void Node::check_link(const control::CheckLink& check) {
@@ -291,7 +291,7 @@ void Node::check_link(const control::CheckLink& check) {
 
 void Node::on_ended(ConnectionId connection, Ending) {
   if (connection_ != connection) return;
-  tell_client([this](Instant now, ReconnectPolicy::Effects& e) { client_.on_broken(now, e); });
+  call_client([this](Instant now, ReconnectPolicy::Effects& e) { client_.on_broken(now, e); });
 }
 
 // ---------------------------------------------------------------- its timer
@@ -303,7 +303,7 @@ void Node::arm_timer() {
 
 void Node::on_timer() {
   if (local_now() >= client_.next_deadline()) {
-    tell_client([this](Instant now, ReconnectPolicy::Effects& e) { client_.on_time(now, e); });
+    call_client([this](Instant now, ReconnectPolicy::Effects& e) { client_.on_time(now, e); });
   }
   if (is_running() && local_now() >= core_.next_deadline()) {
     run_core([this](Instant now, agent::Effects& e) { core_.on_time(now, e); });
@@ -326,9 +326,9 @@ NodeWorkers::Events Node::worker_events() {
     core_.on_step();
   };
   events.on_exit = [this](const WorkerExit& end, bool is_excused) {
-    const bool is_to_be_told = !end.is_success() && !end.is_stopped_by_us && !is_excused &&
-                               core_.state() == agent::Agent::State::Running;
-    if (is_to_be_told) {
+    const bool is_to_be_reported = !end.is_success() && !end.is_stopped_by_us && !is_excused &&
+                                   core_.state() == agent::Agent::State::Running;
+    if (is_to_be_reported) {
       context_.checks.on_reported_failure(id().incarnation, name_of(*assignment_));
     }
     run_core([&](Instant now, agent::Effects& e) { core_.on_worker_exit(now, end, e); });
@@ -446,7 +446,7 @@ void Node::carry_out(const agent::FetchSnapshot& effect) {
   trace("fetches the snapshot of step " + std::to_string(effect.resume.snapshot.step));
   context_.checks.require(workers_.is_idle(), "an agent fetches while it has workers");
   context_.event_queue.in(
-      plan.takes, [this, plan, number = ++fetches_, resume = effect.resume, round = told_] {
+      plan.takes, [this, plan, number = ++fetches_, resume = effect.resume, round = assigned_] {
         when_awake([this, plan, number, resume, round] {
           if (number != fetches_) return;
           const bool is_damaged = plan.is_damaged && !is_disk_full();

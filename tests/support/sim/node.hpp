@@ -95,7 +95,7 @@ class Node final : public Program {
   // The shell.
   using Call = std::function<void(Instant, agent::Effects&)>;
   void run_core(const Call& call);
-  void tell_client(const std::function<void(Instant, ReconnectPolicy::Effects&)>& call);
+  void call_client(const std::function<void(Instant, ReconnectPolicy::Effects&)>& call);
   void when_awake(std::function<void()> event);
   void carry_out(const agent::SendMessage& effect);
   void carry_out(const agent::Disconnect& effect);
@@ -133,7 +133,7 @@ class Node final : public Program {
   void take_messages(ConnectionId connection);
   void look_at_message(const control::CoordinatorMessage& message);
   void check_link(const control::CheckLink& check);
-  bool is_blank() const { return told_.round == RoundNumber(); }
+  bool is_blank() const { return assigned_.round == RoundNumber(); }
   void judge_move(ConnectionId connection, const control::CoordinatorMessage& message);
   bool must_stay(const control::CoordinatorMessage& message) const;
   void must_leave(ConnectionId connection, const std::string& why);
@@ -178,7 +178,7 @@ class Node final : public Program {
   Term term_;
   std::optional<control::RankAssignment> assignment_;  // of the workers started last
   int64_t ports_ = 0;
-  RoundName told_;       // the newest round that it was assigned
+  RoundName assigned_;   // the newest round that it was assigned
   int64_t fetches_ = 0;  // only the newest counts
   std::string check_result_;
   Instant disk_is_full_until_;

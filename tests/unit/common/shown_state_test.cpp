@@ -6,7 +6,7 @@
 namespace cpprun {
 namespace {
 
-TEST(ShownStates, AgentsSayWhatTheJobDoes) {
+TEST(ShownStates, StatesOfAgentsHaveNamesForUsers) {
   EXPECT_STREQ(name_of(shown_state_of_agent("joining")), "waiting");
   EXPECT_STREQ(name_of(shown_state_of_agent("starting")), "starting");
   EXPECT_STREQ(name_of(shown_state_of_agent("draining")), "running");

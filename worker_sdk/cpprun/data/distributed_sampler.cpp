@@ -170,7 +170,7 @@ void DistributedSampler::load_state(const SamplerState& state) {
                                 std::to_string(shared_->size));
   }
   if (state.consumed < 0 || state.consumed > state.size) {
-    throw std::invalid_argument("the sampler's state says that " + std::to_string(state.consumed) +
+    throw std::invalid_argument("by the sampler's state " + std::to_string(state.consumed) +
                                 " of " + std::to_string(state.size) + " samples were consumed");
   }
   if (state.shuffle != shared_->shuffle) {

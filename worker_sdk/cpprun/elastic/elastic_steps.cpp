@@ -41,7 +41,7 @@ struct ElasticSteps::Impl {
   bool is_everybody_done();
   void begin_step();
   void complete_step();
-  bool goes_on_after(const std::exception_ptr& error);
+  bool continues_after(const std::exception_ptr& error);
 
   const int64_t stop;
   ElasticState& state;
@@ -156,7 +156,7 @@ void ElasticSteps::Impl::complete_step() {
 }
 
 // Whether the loop continues after the body of a step has ended by this exception.
-bool ElasticSteps::Impl::goes_on_after(const std::exception_ptr& error) {
+bool ElasticSteps::Impl::continues_after(const std::exception_ptr& error) {
   if (!runner.regroups_after(error)) return false;
   is_over = true;
   if (!is_committed) {
@@ -216,7 +216,7 @@ void ElasticSteps::run_step(const std::function<void(ElasticCommit&)>& body) {
   } catch (const abi::__forced_unwind&) {
     throw;  // pthread_exit unwinds with this exception
   } catch (...) {
-    if (!impl_->goes_on_after(std::current_exception())) throw;
+    if (!impl_->continues_after(std::current_exception())) throw;
   }
 }
 

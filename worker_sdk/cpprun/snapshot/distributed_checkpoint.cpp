@@ -156,7 +156,7 @@ void DistributedCheckpoint::Impl::read_chunk(const std::string& name, const DcpT
   if (ref == nullptr) refuse(file.name(), "something else than a tensor is in its place");
   if (ref->sizes != chunk.sizes || ref->dtype != tensor.dtype) {
     refuse(file.name(), "a part has the shape " + snapshot::shown(ref->sizes) + " and the dtype " +
-                            ref->dtype + ", .metadata says " + snapshot::shown(chunk.sizes) +
+                            ref->dtype + ", .metadata has " + snapshot::shown(chunk.sizes) +
                             " and " + tensor.dtype);
   }
   at::Tensor part = into;

@@ -31,11 +31,13 @@ struct Kind {
   const char* name;
   FaultKind what;
 };
-constexpr std::array kKinds = {
-    Kind{"kill", FaultKind::Kill},          Kind{"stop", FaultKind::Stop},
-    Kind{"exit", FaultKind::Exit},          Kind{"throw", FaultKind::Throw},
-    Kind{"slow", FaultKind::Slow},          Kind{"ask", FaultKind::Request},
-    Kind{"tell", FaultKind::ReportProgress}};
+constexpr std::array kKinds = {Kind{"kill", FaultKind::Kill},
+                               Kind{"stop", FaultKind::Stop},
+                               Kind{"exit", FaultKind::Exit},
+                               Kind{"throw", FaultKind::Throw},
+                               Kind{"slow", FaultKind::Slow},
+                               Kind{"ask", FaultKind::Request},
+                               Kind{"report", FaultKind::ReportProgress}};
 
 struct PlaceName {
   const char* name;

@@ -9,7 +9,7 @@
 /// cpprun translates a fault plan (docs/reference/faults.md) into this variable and adds fault=N:
 /// before the worker carries out such a fault it asks the agent for a fault permit, so that the
 /// fault happens as often in the whole job as the plan allows. `ask`: the agent carries the fault
-/// out itself. `tell`: the worker reports its progress, for the account of what the fault cost.
+/// out itself. `report`: the worker reports its progress, for the account of what the fault cost.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ enum class FaultPhase { Starting, Training, Saving };
 /// One fault of CPPRUN_FAULTS: what happens, and when.
 struct Fault {
   /// Kill, Stop, Exit, Throw and Slow are the kinds of the same names. Request is `ask`: the agent
-  /// carries the fault out. ReportProgress is `tell`: no fault, only the report of each step.
+  /// carries the fault out. ReportProgress is `report`: no fault, only the report of each step.
   enum class FaultKind {
     Kill,
     Stop,

@@ -35,10 +35,10 @@ class RegroupLink {
   bool is_requested() const { return is_requested_.load(); }
   // Waits for the agent's request. False: `limit` passed first, or the agent has gone.
   bool wait_for_request(Duration limit);
-  // Tells the agent that this process has left its round after `completed` steps, waits for the
-  // next round and enters it: environment(), error file and output are the new ones then. The agent
-  // limits the wait: it stops a survivor for which there is no round. Error: the agent has gone, or
-  // what it sent is no round.
+  // Reports to the agent that this process has left its round after `completed` steps, waits for
+  // the next round and enters it: environment(), error file and output are the new ones then. The
+  // agent limits the wait: it stops a survivor for which there is no round. Error: the agent has
+  // gone, or what it sent is no round.
   Status enter_next_round(int64_t completed);
 
  private:

@@ -9,7 +9,7 @@ import time
 
 from . import _environment
 
-KINDS = ('kill', 'stop', 'exit', 'throw', 'slow', 'ask', 'tell')
+KINDS = ('kill', 'stop', 'exit', 'throw', 'slow', 'ask', 'report')
 NUMBERS = ('rank', 'node', 'step', 'epoch', 'attempt', 'round', 'fault')
 PHASES = ('starting', 'training', 'saving')
 STARTING, TRAINING, SAVING = PHASES
@@ -63,7 +63,7 @@ class Fault:
         return self.numbers.get('fault')
 
     def fits(self, place, phase):
-        if self.kind == 'tell':
+        if self.kind == 'report':
             return False
         if self.phase is None:
             if phase == SAVING or (phase == STARTING and self.number is not None):
@@ -102,7 +102,7 @@ class Plan:
         text = os.environ.get('CPPRUN_FAULTS', '')
         self._agent = agent
         self._faults = [Fault(one, text) for one in text.split(';') if one]
-        self._reports_progress = any(fault.kind == 'tell' for fault in self._faults)
+        self._reports_progress = any(fault.kind == 'report' for fault in self._faults)
         self._has_sent_begin = False
 
     def inject_due(self, epoch, step, phase):

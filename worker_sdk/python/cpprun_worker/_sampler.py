@@ -125,7 +125,7 @@ class DistributedSampler(Sampler):
             )
         if not 0 <= state['consumed'] <= self._size:
             raise ValueError(
-                f"the sampler's state says that {state['consumed']} of {self._size} samples were"
+                f"by the sampler's state {state['consumed']} of {self._size} samples were"
                 ' consumed'
             )
         self.seed, self.epoch = state['seed'], state['epoch']

@@ -34,7 +34,7 @@ Duration* duration_setting(std::string_view name, ClusterOptions& options) {
   if (name == "join-timeout") return &options.join_timeout;
   if (name == "grace") return &options.stop_grace;
   if (name == "restart-backoff") return &options.job_spec.restart_backoff;
-  if (name == "say-waiting") return &options.wait_reminder_interval;
+  if (name == "wait-reminder") return &options.wait_reminder_interval;
   return nullptr;
 }
 

@@ -129,9 +129,9 @@ TEST_F(AgentWorkerEnvironment, PlannedFaultsExtendTheUsersOwn) {
   ASSERT_TRUE(plan.ok()) << plan.error().text;
   config.faults.plan = *plan;
   const std::string ours = "exit:fault=0,rank=1,step=7,code=13;slow:fault=1,phase=saving,ms=250";
-  EXPECT_EQ(environment(0)["CPPRUN_FAULTS"], "kill:rank=5,step=3;" + ours + ";tell");
+  EXPECT_EQ(environment(0)["CPPRUN_FAULTS"], "kill:rank=5,step=3;" + ours + ";report");
   config.environment = {"CPPRUN_FAULTS=/plans/p.json"};  // for the launcher only
-  EXPECT_EQ(environment(0)["CPPRUN_FAULTS"], ours + ";tell");
+  EXPECT_EQ(environment(0)["CPPRUN_FAULTS"], ours + ";report");
 }
 
 TEST_F(AgentWorkerEnvironment, TunesMallocByDefault) {

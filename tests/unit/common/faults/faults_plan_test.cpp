@@ -196,7 +196,7 @@ TEST(FaultPlan, ProgramsReceiveOnlyPlaceFaults) {
   const std::string text = worker_text(plan, 4, 2);
   EXPECT_EQ(text.substr(0, text.find(';')), "ask:fault=0,rank=1,epoch=3");
   EXPECT_NE(text.find(";exit:fault=3,rank=3,epoch=15,round=2,code=13;"), std::string::npos) << text;
-  EXPECT_NE(text.find(";slow:fault=4,step=4,ms=250;throw:fault=5,phase=starting;tell"),
+  EXPECT_NE(text.find(";slow:fault=4,step=4,ms=250;throw:fault=5,phase=starting;report"),
             std::string::npos)
       << text;
   EXPECT_EQ(text.find("fault=6"), std::string::npos);

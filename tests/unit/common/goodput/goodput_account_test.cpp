@@ -207,7 +207,7 @@ GoodputRecord record_of_two() {
 }
 
 TEST_F(Account, ContinuesFromEarlierSubmissions) {
-  account.go_on_from(record_of_two());
+  account.resume_from(record_of_two());
   trains_from(10s, 11);
   account.beat(at(36s), 31, 0s);  // 20 steps in 20 s, of which 10 had been done
   const Goodput all = account.at(at(36s));
@@ -225,12 +225,12 @@ TEST_F(Account, ContinuesFromEarlierSubmissions) {
 }
 
 TEST_F(Account, EachSubmissionContinuesFromTheOneBefore) {
-  account.go_on_from(record_of_two());
+  account.resume_from(record_of_two());
   const GoodputRecord left = account.record(at(30s));
   EXPECT_EQ(left.best_step, 20);
   GoodputAccount next;
   next.begin(at(100s));
-  next.go_on_from(left);
+  next.resume_from(left);
   EXPECT_EQ(next.at(at(105s)).total(), 1h + 11min + 35s);
   EXPECT_EQ(next.at(at(105s)).submissions, 4);
   EXPECT_EQ(next.own(at(105s)).total(), 5s);
@@ -238,7 +238,7 @@ TEST_F(Account, EachSubmissionContinuesFromTheOneBefore) {
 
 TEST_F(Account, ANodeThatComesLateDoesNotCountItsSubmissionTwice) {
   const GoodputRecord of_this_one = record_of_two();
-  account.go_on_from(of_this_one);
+  account.resume_from(of_this_one);
   account.join(of_this_one);
   EXPECT_EQ(account.at(at(30s)).total(), 1h + 11min + 30s);
   EXPECT_EQ(account.at(at(30s)).submissions, 2);

@@ -48,7 +48,7 @@ std::string receive(TlsStream& from, TlsStream& to) {
   return text;
 }
 
-TEST(JobTls, PeersWithTheSameSecretTalk) {
+TEST(JobTls, PeersWithTheSameSecretExchangeBytes) {
   const auto tls = tls_of(kOurs);
   for (const size_t piece : {SIZE_MAX, size_t{1}}) {
     const auto client = tls->connect(TlsRole::Coordinator);

@@ -16,12 +16,12 @@ namespace {
 
 using tcpstore::Command;
 using tcpstore::Op;
-using Said = std::map<uint64_t, std::string>;
+using Replies = std::map<uint64_t, std::string>;
 
 // No index, no linked lists: every write checks every wait.
 class Twin {
  public:
-  void apply(uint64_t from, const Command& c, Said& out) {
+  void apply(uint64_t from, const Command& c, Replies& out) {
     settle(from, c, out);
     std::string key(c.key);
     std::string value(c.value);
@@ -60,7 +60,7 @@ class Twin {
       default: return tcpstore::reply_nonce(me, static_cast<uint32_t>(c.number));
     }
   }
-  void gone(uint64_t session, Said& out) {
+  void gone(uint64_t session, Replies& out) {
     closed(session);
     release_promise(session, out);
   }
@@ -82,12 +82,12 @@ class Twin {
     }
     return out;
   }
-  void put(const std::string& key, const std::string& value, Said& out) {
+  void put(const std::string& key, const std::string& value, Replies& out) {
     keys_[key] = value;
     wake(key, out, true, true);
   }
   // Removes the key from every wait of the given kinds; answers waits without remaining keys.
-  void wake(const std::string& key, Said& out, bool keys, bool barriers) {
+  void wake(const std::string& key, Replies& out, bool keys, bool barriers) {
     for (Wait& wait : blocked_clients_) {
       if (wait.is_barrier ? barriers : keys) std::erase(wait.missing, key);
     }
@@ -96,7 +96,7 @@ class Twin {
     }
     std::erase_if(blocked_clients_, [](const Wait& wait) { return wait.missing.empty(); });
   }
-  void pushed(const std::string& key, Said& out) {
+  void pushed(const std::string& key, Replies& out) {
     if (queues_[key].empty()) return;
     for (auto wait = blocked_clients_.begin(); wait != blocked_clients_.end(); ++wait) {
       if (wait->is_barrier || !std::erase(wait->missing, key)) continue;
@@ -107,12 +107,12 @@ class Twin {
       return;
     }
   }
-  void settle(uint64_t from, const Command& c, Said& out) {
+  void settle(uint64_t from, const Command& c, Replies& out) {
     bool is_fetched = promised_.count(from) && c.op == Op::QueuePop && c.key == promised_[from];
     if (is_fetched) promised_.erase(from);
     release_promise(from, out);
   }
-  void release_promise(uint64_t session, Said& out) {
+  void release_promise(uint64_t session, Replies& out) {
     auto promise = promised_.find(session);
     if (promise == promised_.end()) return;
     std::string key = promise->second;
@@ -120,7 +120,7 @@ class Twin {
     pushed(key, out);
   }
   void compare_set(const std::string& key, const std::string& expected, const std::string& value,
-                   std::string& me, Said& out) {
+                   std::string& me, Replies& out) {
     bool is_there = keys_.count(key) > 0;
     if (is_there ? keys_[key] == expected : expected.empty()) {
       put(key, value, out);
@@ -144,7 +144,7 @@ class Twin {
     blocked_clients_.push_back({from, false, left});
   }
   void barrier(uint64_t from, const std::string& key, int64_t assignment, std::string& me,
-               Said& out) {
+               Replies& out) {
     auto count = counted(key, 1, me);
     if (!count) return;
     closed(from);
@@ -217,7 +217,7 @@ TEST(StoreReference, EqualsTheReferenceOnRandomCommands) {
     Twin twin;
     for (int step = 0; step < 400; ++step) {
       EncodedReplies got;
-      Said want;
+      Replies want;
       uint64_t session = prng.below(6);
       if (prng.below(20) == 0) {
         store.session_closed(SessionId(session), got);

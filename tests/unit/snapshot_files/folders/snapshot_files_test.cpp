@@ -154,8 +154,8 @@ TEST_F(CatalogTest, ExplainsAnIncompleteSnapshot) {
       (*files_.open_to_write(four + "/model.pt"))->write_at(5, archive::bytes_of("6")).ok());
   put("d/step-7", "no folder");
   EXPECT_EQ(look(),
-            "1 ; 7 it is no folder; 5 its manifest says step 6; "
-            "4 its file model.pt has 6 bytes, the manifest says 5; "
+            "1 ; 7 it is no folder; 5 its manifest has step 6; "
+            "4 its file model.pt has 6 bytes, by the manifest it has 5; "
             "3 its file model.pt is missing; 2 it has no manifest.json");
   EXPECT_EQ(look(1), look());
 }

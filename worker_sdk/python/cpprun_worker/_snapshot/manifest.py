@@ -139,7 +139,7 @@ def look_at(path):
         raise SnapshotFileError(f'it has no {MANIFEST}')
     made = _read(manifest_path)
     if made['step'] != step:
-        raise SnapshotFileError(f'its manifest says step {made["step"]}')
+        raise SnapshotFileError(f'its manifest has step {made["step"]}')
     for entry in made['files']:
         name, size = entry['name'], entry['bytes']
         try:
@@ -149,7 +149,7 @@ def look_at(path):
         if info is None or not stat.S_ISREG(info.st_mode):
             raise SnapshotFileError(f'its file {name} is missing')
         if info.st_size != size:
-            why = f'its file {name} has {info.st_size} bytes, the manifest says {size}'
+            why = f'its file {name} has {info.st_size} bytes, by the manifest it has {size}'
             raise SnapshotFileError(why)
     return Found(step, path, made)
 
