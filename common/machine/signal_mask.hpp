@@ -7,8 +7,8 @@
 
 namespace cpprun {
 
-// For the start of a program: a signal that stays blocked could not stop it. Requires: this process
-// has no second thread yet.
+// In this thread and those that it starts from now on: a signal that stays blocked could not stop
+// the program.
 inline void unblock_signals() {
   sigset_t none;
   ::sigemptyset(&none);

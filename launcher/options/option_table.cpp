@@ -95,7 +95,7 @@ constexpr OptionRow kTable[] = {
      "Time between SIGTERM and SIGKILL when workers are stopped. Default: "
      "TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30."},
     {"log-dir", &ParsedOptions::log_dir, "DIR", "1.9",
-     "Folder for log files. Default: a temporary one, kept after a failure.",
+     "Folder for log files. Default: a temporary one, kept only if its logs may be needed.",
      "torchrun keeps the temporary one always; /dev/null: no files"},
     {"redirects",
      &ParsedOptions::redirects,

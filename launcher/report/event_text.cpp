@@ -78,12 +78,18 @@ std::string used_of(const ordered_json& event, const std::string& what, const ch
   return most.empty() ? "" : ", " + what + ": " + text_of(event, used) + " of " + most;
 }
 
+// "1 node", "2 nodes".
+std::string count_of(const ordered_json& event, const char* field, const std::string& noun) {
+  const std::string number = text_of(event, field);
+  return number + " " + noun + (number == "1" ? "" : "s");
+}
+
 std::string formed(const ordered_json& event) {
-  return "round " + text_of(event, "round") + ": " + text_of(event, "world_size") + " workers on " +
-         text_of(event, "group_size") + " nodes, this is node " + text_of(event, "group_rank") +
-         "; master " + text_of(event, "master_addr") + ":" + text_of(event, "master_port") +
-         "; restarts used: " + text_of(event, "restart_count") + " of " +
-         text_of(event, "max_restarts") +
+  return "round " + text_of(event, "round") + ": " + count_of(event, "world_size", "worker") +
+         " on " + count_of(event, "group_size", "node") + ", this is node " +
+         text_of(event, "group_rank") + "; master " + text_of(event, "master_addr") + ":" +
+         text_of(event, "master_port") + "; restarts used: " + text_of(event, "restart_count") +
+         " of " + text_of(event, "max_restarts") +
          used_of(event, "after hangs", "hang_restarts", "max_hangs") +
          used_of(event, "node losses", "node_losses", "max_node_losses");
 }
@@ -129,7 +135,7 @@ std::optional<std::string> words(const ordered_json& event) {
   const std::string round = "round " + text_of(event, "round");
   if (kind == "run_started") {
     return "job '" + text_of(event, "run_id") + "' begins: " + text_of(event, "program") + ", " +
-           text_of(event, "nproc") + " workers here (cpprun " + text_of(event, "version") +
+           count_of(event, "nproc", "worker") + " here (cpprun " + text_of(event, "version") +
            ", pid " + text_of(event, "pid") + ")";
   }
   if (kind == "waiting") return "waiting: " + text_of(event, "why");

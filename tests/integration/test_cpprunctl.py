@@ -3,9 +3,12 @@
 import json
 import os
 import pathlib
+import pty
+import signal
 import socket
 import struct
 import subprocess
+import termios
 import time
 
 import pytest
@@ -172,6 +175,20 @@ def test_top_without_a_terminal_prints_tables(jobs):
     run_id = own_run_id(job)
     text = output_of('top', '-n', 2, '-d', 0.1, run_id)
     assert text.count(f'job {run_id}\n') == 2 and '\x1b' not in text
+
+
+def test_top_that_a_signal_ends_restores_the_terminal(jobs):
+    job, _, _ = sleepers(jobs, 1)
+    main, other = pty.openpty()
+    before = termios.tcgetattr(other)
+    command = [CTL, 'top', own_run_id(job)]
+    top = subprocess.Popen(command, stdin=other, stdout=subprocess.DEVNULL)
+    poll(lambda: not termios.tcgetattr(other)[3] & termios.ECHO)
+    top.terminate()
+    assert top.wait(TAKES) == -signal.SIGTERM
+    assert termios.tcgetattr(other) == before
+    for end in (main, other):
+        os.close(end)
 
 
 def test_top_shows_memory_and_gpus(jobs):

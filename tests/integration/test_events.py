@@ -72,7 +72,7 @@ def test_text_for_terminals_and_json_for_scripts(jobs):
         where = jobs.folder / 'logs' if path == 'logs' else jobs.folder / 'logs' / path
         shown = events(jobs, where)
         assert shown.returncode == 0, shown.stderr
-        assert 'round 1: 1 workers on 1 nodes' in shown.stdout
+        assert 'round 1: 1 worker on 1 node,' in shown.stdout
         assert 'exited with code 1: bad red' in shown.stdout
         assert '\x1b' not in shown.stdout
     as_they_are = events(jobs, '--json', jobs.folder / 'logs').stdout.splitlines()

@@ -85,7 +85,8 @@ std::string store(const RendezvousConfig& rendezvous) {
 
 std::string logs(const AgentConfig& config) {
   if (config.logs.dir == "/dev/null") return "no files";
-  return config.logs.dir.empty() ? "a temporary folder, kept after a failure" : config.logs.dir;
+  return config.logs.dir.empty() ? "a temporary folder, kept only if its logs may be needed"
+                                 : config.logs.dir;
 }
 
 std::string restarts(const AgentConfig& config) {

@@ -8,7 +8,10 @@
 #include <array>
 #include <ctime>
 #include <optional>
+#include <utility>
 
+#include "common/machine/end_signals.hpp"
+#include "common/machine/signal_mask.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "common/shown_state.hpp"
 #include "common/text.hpp"
@@ -59,27 +62,33 @@ void show(const std::string& text, WorkerOrder order) {
 }
 
 // Switches the terminal to unbuffered input without echo, and back in the destructor. Ctrl-C
-// arrives as a key, so it cannot skip the destructor. Does nothing if stdin is no terminal.
+// arrives as a key, and a signal that ends the program waits for the destructor. Does nothing if
+// stdin is no terminal.
 class Keys {
  public:
   Keys() {
     termios now{};
     if (::isatty(STDIN_FILENO) != 1 || ::tcgetattr(STDIN_FILENO, &now) != 0) return;
+    if (Result<UniqueFd> signals = open_end_signals()) signals_ = std::move(*signals);
     before_ = now;
     now.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
     ::tcsetattr(STDIN_FILENO, TCSANOW, &now);
   }
   ~Keys() {
-    if (before_) ::tcsetattr(STDIN_FILENO, TCSANOW, &*before_);
+    if (!before_) return;
+    ::tcsetattr(STDIN_FILENO, TCSANOW, &*before_);
+    unblock_signals();  // one that waits ends the program here
   }
   Keys(const Keys&) = delete;
 
   enum class Key { None, Quit, Sort };
-  // Waits for the time or a key.
+  // Waits for the time, a key or a signal.
   Key wait(int milliseconds) const {
-    pollfd key{before_ ? STDIN_FILENO : -1, POLLIN, 0};
+    std::array<pollfd, 2> watched{
+        {{before_ ? STDIN_FILENO : -1, POLLIN, 0}, {signals_.get(), POLLIN, 0}}};
     char pressed = 0;
-    if (::poll(&key, 1, milliseconds) <= 0) return Key::None;
+    if (::poll(watched.data(), watched.size(), milliseconds) <= 0) return Key::None;
+    if (watched[1].revents != 0) return Key::Quit;
     constexpr char kCtrlC = 3;
     if (::read(STDIN_FILENO, &pressed, 1) != 1) return Key::Quit;
     if (pressed == 'q' || pressed == kCtrlC) return Key::Quit;
@@ -88,6 +97,7 @@ class Keys {
 
  private:
   std::optional<termios> before_;
+  UniqueFd signals_;
 };
 
 // The events of a job's agent here. The file stays readable when the job removes its folder.
