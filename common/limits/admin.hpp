@@ -21,6 +21,7 @@ inline constexpr Duration kAdminReplyTimeout = 60s;  // collecting a big node's 
 // Admin commands over TCP.
 inline constexpr size_t kAdminTokenBytes = 16;         // shorter tokens can be guessed
 inline constexpr size_t kAdminChallengesPending = 64;  // nonces without an answer yet
+inline constexpr size_t kAdminChallengesOfPeer = 16;   // of them for one address: others get some
 inline constexpr size_t kAdminFailuresKept = 1'024;    // addresses that have just failed
 inline constexpr Duration kAdminNonceLifetime = 10s;   // a tool answers at once
 inline constexpr Duration kAdminFailureDelay = 1s;     // until the next try from the same address

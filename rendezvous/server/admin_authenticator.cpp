@@ -1,5 +1,6 @@
 #include "rendezvous/server/admin_authenticator.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/limits/admin.hpp"
@@ -38,8 +39,11 @@ Result<std::string> AdminAuthenticator::on_admin_command(Instant now, SessionId 
                   " characters and could be guessed, so nothing can be changed by it");
   }
   forget_old(now);
-  Result<std::string> nonce = nonce_for(now, peer, pending_challenges_.size());
-  if (nonce) pending_challenges_[{session, id}] = PendingChallenge{*nonce, now};
+  const auto of_peer = std::ranges::count_if(
+      pending_challenges_, [&](const auto& entry) { return entry.second.peer == peer; });
+  Result<std::string> nonce =
+      nonce_for(now, peer, {pending_challenges_.size(), static_cast<size_t>(of_peer)});
+  if (nonce) pending_challenges_[{session, id}] = PendingChallenge{*nonce, peer, now};
   return nonce;
 }
 

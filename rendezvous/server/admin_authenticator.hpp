@@ -41,6 +41,7 @@ class AdminAuthenticator : private ChallengeVerifier {
  private:
   struct PendingChallenge {
     std::string nonce;
+    std::string peer;
     Instant at;
   };
 

@@ -15,13 +15,14 @@ void ChallengeVerifier::open(std::string token, MakeNonce make_nonce) {
 bool ChallengeVerifier::can_be_guessed() const { return token_.size() < limits::kAdminTokenBytes; }
 
 Result<std::string> ChallengeVerifier::nonce_for(Instant now, const std::string& peer,
-                                                 size_t waiting) {
+                                                 Pending pending) {
   std::erase_if(
       wrong_, [&](const auto& entry) { return now - entry.second >= limits::kAdminFailureDelay; });
   if (wrong_.contains(peer) || wrong_.size() >= limits::kAdminFailuresKept) {
     return refuse("a wrong token came from there just now; try again in a second");
   }
-  if (waiting >= limits::kAdminChallengesPending) {
+  if (pending.all >= limits::kAdminChallengesPending ||
+      pending.of_peer >= limits::kAdminChallengesOfPeer) {
     return refuse("too many ask at once; try again");
   }
   return make_nonce_();

@@ -4,6 +4,7 @@
 // an address must wait before its next attempt.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <string>
@@ -27,8 +28,13 @@ class ChallengeVerifier {
   bool has_token() const { return !token_.empty(); }
   bool can_be_guessed() const;
 
-  // Returns a nonce for `peer`. `waiting` is the number of issued, unused nonces. Error: Refused.
-  Result<std::string> nonce_for(Instant now, const std::string& peer, size_t waiting);
+  // How many nonces are issued and unused.
+  struct Pending {
+    size_t all = 0;
+    size_t of_peer = 0;
+  };
+  // Returns a nonce for `peer`. Error: Refused.
+  Result<std::string> nonce_for(Instant now, const std::string& peer, Pending pending);
   // True if `mac` is the HMAC of `words` with the token. Remembers a failure of `peer`.
   bool accepts(Instant now, const std::string& peer, const std::string& words,
                const std::string& mac);

@@ -1,5 +1,6 @@
 #include "rendezvous/server/dashboard/log_authenticator.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include "common/limits/admin.hpp"
@@ -29,7 +30,8 @@ std::string log_mac_input(const std::string& nonce, const JobRank& wanted) {
 }
 
 void LogAuthenticator::forget_old(Instant now) {
-  std::erase_if(nonces_, [&](const auto& e) { return now - e.second > limits::kLogNonceLifetime; });
+  std::erase_if(nonces_,
+                [&](const auto& e) { return now - e.second.at > limits::kLogNonceLifetime; });
 }
 
 Result<std::string> LogAuthenticator::on_nonce(Instant now, const std::string& peer) {
@@ -40,8 +42,10 @@ Result<std::string> LogAuthenticator::on_nonce(Instant now, const std::string& p
         std::to_string(limits::kAdminTokenBytes) + " characters or more)");
   }
   forget_old(now);
-  Result<std::string> nonce = nonce_for(now, peer, nonces_.size());
-  if (nonce) nonces_[*nonce] = now;
+  const auto of_peer =
+      std::ranges::count_if(nonces_, [&](const auto& e) { return e.second.peer == peer; });
+  Result<std::string> nonce = nonce_for(now, peer, {nonces_.size(), static_cast<size_t>(of_peer)});
+  if (nonce) nonces_[*nonce] = Issued{peer, now};
   return nonce;
 }
 

@@ -28,7 +28,12 @@ class LogAuthenticator : private ChallengeVerifier {
  private:
   void forget_old(Instant now);
 
-  std::map<std::string, Instant> nonces_;  // issued and unused, with their time
+  struct Issued {
+    std::string peer;
+    Instant at;
+  };
+
+  std::map<std::string, Issued> nonces_;  // issued and unused
 };
 
 // The input of the MAC (HMAC-SHA256 with the token).

@@ -115,12 +115,22 @@ TEST_F(AdminAuthenticatorTest, NoncesExpire) {
 TEST_F(AdminAuthenticatorTest, LimitsOpenChallenges) {
   for (size_t i = 0; i < limits::kAdminChallengesPending; ++i) {
     session = SessionId(i + 10);
-    ASSERT_TRUE(asks().ok());
+    ASSERT_TRUE(asks("10.0.1." + std::to_string(i)).ok());
   }
   session = SessionId(5);
   EXPECT_FALSE(asks().ok());
   gate.on_closed(SessionId(10));
   EXPECT_TRUE(asks().ok());
+}
+
+TEST_F(AdminAuthenticatorTest, OneAddressCannotHoldAllChallenges) {
+  for (size_t i = 0; i < limits::kAdminChallengesOfPeer; ++i) {
+    session = SessionId(i + 10);
+    ASSERT_TRUE(asks("10.0.0.2").ok());
+  }
+  session = SessionId(5);
+  EXPECT_FALSE(asks("10.0.0.2").ok());
+  EXPECT_TRUE(asks("10.0.0.3").ok());
 }
 
 TEST_F(AdminAuthenticatorTest, RefusesEverybodyWithoutAToken) {

@@ -22,8 +22,8 @@ class LogAuthenticatorTest : public testing::Test {
   LogAuthenticatorTest() {
     gate.open(kToken, [this] { return "nonce" + std::to_string(++nonces); });
   }
-  std::string nonce() {
-    const Result<std::string> got = gate.on_nonce(now, "10.0.0.1");
+  std::string nonce(const std::string& peer = "10.0.0.1") {
+    const Result<std::string> got = gate.on_nonce(now, peer);
     return got ? *got : got.error().text;
   }
   static std::string query(const std::string& nonce, const std::string& token = kToken) {
@@ -80,7 +80,10 @@ TEST_F(LogAuthenticatorTest, RefusesEverybodyWithoutAToken) {
 }
 
 TEST_F(LogAuthenticatorTest, LimitsOpenNonces) {
-  for (size_t i = 0; i < limits::kAdminChallengesPending; ++i) nonce();
+  for (size_t i = 0; i < limits::kAdminChallengesOfPeer; ++i) nonce("10.0.0.2");
+  EXPECT_THAT(nonce("10.0.0.2"), HasSubstr("too many"));
+  EXPECT_THAT(nonce(), HasSubstr("nonce"));
+  for (size_t i = 0; i < limits::kAdminChallengesPending; ++i) nonce("10.0.1." + std::to_string(i));
   EXPECT_THAT(nonce(), HasSubstr("too many"));
 }
 
