@@ -19,8 +19,8 @@ def test_values_are_shared_with_python(ranks, python_ranks):
         'compare_set first first third',
         'delete True False',
         'get 3',
-        'reads more 3 third',
         'multi 12',
+        'reads more 3 third',
     )
     assert lines == [f'{side} {words}' for side in ('client', 'server') for words in expected]
 
