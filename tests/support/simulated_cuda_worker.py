@@ -6,7 +6,6 @@ It saves after each step, and each copy of what an optimizer changes takes until
 queued. Prints "[rank R] from STEP SOURCE", a line per step, and "[rank R] parameters HASH".
 """
 
-import hashlib
 import os
 import pathlib
 import sys
@@ -19,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk
 import cpprun_worker
 import simulated_cuda
 from cpprun_worker._snapshot import device_copy
+from hashes import hash_of
 
 WORDS = dict(word.split('=', 1) for word in sys.argv[1:])
 RANK, WORLD = int(os.environ.get('RANK', 0)), int(os.environ.get('WORLD_SIZE', 1))
@@ -58,11 +58,6 @@ def slow_copies():
     threading.Timer(COPY_TAKES_S, simulated_cuda.release, (side,)).start()
 
 
-def hash_of(model):
-    tensors = (tensor.detach().cpu().numpy().tobytes() for tensor in model.state_dict().values())
-    return hashlib.sha256(b''.join(tensors)).hexdigest()[:16]
-
-
 def main():
     if WORLD > 1:
         dist.init_process_group('gloo')
@@ -89,7 +84,7 @@ def main():
     state.wait()
     arena = torch.frombuffer(state._memory._arena.view, dtype=torch.uint8)
     report(f'is pinned: {arena.is_pinned()}')
-    report(f'parameters {hash_of(model)}')
+    report(f'parameters {hash_of(model.parameters())}')
     if WORLD > 1:
         dist.barrier()
         dist.destroy_process_group()
