@@ -1,6 +1,5 @@
 #include "rendezvous/server/admin_authenticator.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "common/limits/admin.hpp"
@@ -39,10 +38,7 @@ Result<std::string> AdminAuthenticator::on_admin_command(Instant now, SessionId 
                   " characters and could be guessed, so nothing can be changed by it");
   }
   forget_old(now);
-  const auto of_peer = std::ranges::count_if(
-      pending_challenges_, [&](const auto& entry) { return entry.second.peer == peer; });
-  Result<std::string> nonce =
-      nonce_for(now, peer, {pending_challenges_.size(), static_cast<size_t>(of_peer)});
+  Result<std::string> nonce = nonce_for(now, peer, pending_of(pending_challenges_, peer));
   if (nonce) pending_challenges_[{session, id}] = PendingChallenge{*nonce, peer, now};
   return nonce;
 }

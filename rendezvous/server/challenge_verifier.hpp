@@ -4,6 +4,7 @@
 // an address must wait before its next attempt.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -33,6 +34,12 @@ class ChallengeVerifier {
     size_t all = 0;
     size_t of_peer = 0;
   };
+  // Of a map to issued nonces, each with its `peer`.
+  template <typename Issued>
+  static Pending pending_of(const Issued& issued, const std::string& peer) {
+    const auto is_of_peer = [&](const auto& entry) { return entry.second.peer == peer; };
+    return {issued.size(), static_cast<size_t>(std::ranges::count_if(issued, is_of_peer))};
+  }
   // Returns a nonce for `peer`. Error: Refused.
   Result<std::string> nonce_for(Instant now, const std::string& peer, Pending pending);
   // True if `mac` is the HMAC of `words` with the token. Remembers a failure of `peer`.

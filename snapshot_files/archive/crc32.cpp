@@ -31,11 +31,10 @@ uint32_t crc32(ConstBytes bytes, uint32_t before) {
 }
 
 Result<uint32_t> crc32_of(const Source& source, uint64_t offset, uint64_t bytes) {
-  constexpr uint64_t kReadBytes = 4 << 20;  // fits the cache: read first, then crc32
-  std::vector<std::byte> part(static_cast<size_t>(std::min(bytes, kReadBytes)));
+  std::vector<std::byte> part(static_cast<size_t>(std::min(bytes, uint64_t{kCheckedPartBytes})));
   uint32_t crc = 0;
   for (uint64_t done = 0; done < bytes; done += part.size()) {
-    part.resize(static_cast<size_t>(std::min(bytes - done, kReadBytes)));
+    part.resize(static_cast<size_t>(std::min(bytes - done, uint64_t{kCheckedPartBytes})));
     if (Status read = source.read_at(offset + done, part); !read) return read.error();
     crc = crc32(part, crc);
   }

@@ -13,6 +13,9 @@ namespace cpprun::archive {
 // The crc32 of data with the crc32 `before` (0: empty) followed by `bytes`.
 uint32_t crc32(ConstBytes bytes, uint32_t before = 0);
 
+// Data that is read and then checked is read in parts of so many bytes, which fit the cache.
+inline constexpr size_t kCheckedPartBytes = 4 << 20;
+
 // The crc32 of `bytes` bytes of a source from `offset` on, which it reads in parts.
 Result<uint32_t> crc32_of(const Source& source, uint64_t offset, uint64_t bytes);
 

@@ -11,8 +11,6 @@
 namespace cpprun::archive {
 namespace {
 
-constexpr size_t kReadBytes = 4 << 20;  // fits the cache: read first, then crc32
-
 Error wrong(const Source& source, const std::string& why) {
   return Error{ErrorKind::Protocol, source.name() + " can't be loaded: " + why};
 }
@@ -27,7 +25,7 @@ Status read_record(const Source& source, std::string_view name, const Record& re
   if (!at) return at.error();
   uint32_t crc = 0;
   for (size_t done = 0; done < into.size();) {
-    const Bytes stretch = into.subspan(done, std::min(kReadBytes, into.size() - done));
+    const Bytes stretch = into.subspan(done, std::min(kCheckedPartBytes, into.size() - done));
     if (Status read = source.read_at(*at + done, stretch); !read.ok()) return read;
     crc = crc32(stretch, crc);
     done += stretch.size();

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 from conftest import BIN, PYTHON, has_no_traces, has_own_mounts, poll
-from launches import ROOT
+from launches import ROOT, read_to_end
 
 
 def expect_message(running, *texts, lines=2):
@@ -406,10 +406,7 @@ def test_file_size_limit(jobs):
     reader, writer = os.pipe()
     running = jobs.cpprun('--tee=1', '--log-dir=logs', worker, preexec_fn=small, stdout=writer)
     os.close(writer)
-    got = b''
-    while more := os.read(reader, 65536):
-        got += more
-    os.close(reader)
+    got = read_to_end(reader)
     assert running.done(20) == 0, running.output
     assert got.count(b'x') == 300_000
     assert 'File too large' in running.err

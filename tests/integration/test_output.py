@@ -8,6 +8,7 @@ import time
 
 import pytest
 from conftest import BIN, has_no_traces, poll, read_bytes
+from launches import read_to_end
 
 TEE = ('--tee=3', '--log-dir=logs')
 
@@ -225,10 +226,7 @@ def test_job_restarts_while_its_stderr_is_unread(jobs):
     os.close(writer)
     poll(lambda: is_full(reader), what='a full pipe')
     jobs.mark('attempt1', 10)
-    got = b''
-    while more := os.read(reader, 65536):
-        got += more
-    os.close(reader)
+    got = read_to_end(reader)
     assert running.done(20) == 0
     assert got.count(b'x') >= 100_000
     assert b'cpprun: rank 0 (' in got
@@ -261,10 +259,7 @@ def test_slow_reader_gets_all_output_of_an_ending_job(jobs):
     os.close(writer)
     poll(lambda: is_full(reader), what='a full pipe')
     assert running.process.poll() is None
-    got = b''
-    while more := os.read(reader, 65536):
-        got += more
-    os.close(reader)
+    got = read_to_end(reader)
     assert running.done(20) == 1, running.output
     assert got.count(b'x') >= 300_000
 
@@ -287,10 +282,7 @@ def test_reader_that_pauses_gets_all_output_of_a_failed_job(jobs):
     running, reader = failed_job_with_unread_output(jobs)
     time.sleep(5)  # longer than the end of a round waits for its output
     assert running.process.poll() is None, running.output
-    got = b''
-    while more := os.read(reader, 65536):
-        got += more
-    os.close(reader)
+    got = read_to_end(reader)
     assert running.done(20) == 1, running.output
     assert got.count(b'x') == 150_000
     assert got.endswith(b'last\n')

@@ -14,6 +14,7 @@ import torch.distributed as dist
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / 'worker_sdk' / 'python'))
 import cpprun_worker
+from worker_end import end_worker
 from cpprun_worker import elastic
 
 WORDS = dict(word.split('=') for word in sys.argv[1:])
@@ -63,5 +64,4 @@ def train():
 
 
 train()
-sys.stdout.flush()
-os._exit(0)  # torch 2.11 sometimes aborts while gloo's threads still run
+end_worker()

@@ -21,6 +21,7 @@ import time
 import torch
 import torch.distributed as dist
 from hashes import hash_of
+from worker_end import end_worker
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
@@ -123,5 +124,4 @@ def train():
 
 with cpprun_worker.section('training', limit=600):
     train()
-sys.stdout.flush()
-os._exit(0)  # torch 2.11 sometimes aborts while gloo's threads still run
+end_worker()

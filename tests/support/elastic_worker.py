@@ -30,6 +30,7 @@ import time
 import torch
 import torch.distributed as dist
 from hashes import hash_of
+from worker_end import end_worker
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -212,5 +213,4 @@ def train(round):
 
 
 train()
-sys.stdout.flush()
-os._exit(0)  # torch 2.11 sometimes aborts while gloo's threads still run
+end_worker()

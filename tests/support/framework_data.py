@@ -7,6 +7,7 @@ import time
 
 import torch
 from hashes import hash_of
+from worker_end import end_worker
 from torch import nn
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk' / 'python'))
@@ -51,5 +52,4 @@ def before_step(step):
 def end(model):
     report(f'parameters {hash_of(model.parameters())}')
     torch.distributed.barrier()
-    sys.stdout.flush()
-    os._exit(0)  # torch 2.11 sometimes aborts while gloo's threads still run
+    end_worker()

@@ -45,6 +45,15 @@ def read_bytes(path):
         return b''
 
 
+def read_to_end(descriptor):
+    """What is left to read until the writers have closed it; closes the descriptor."""
+    got = b''
+    while more := os.read(descriptor, 65536):
+        got += more
+    os.close(descriptor)
+    return got
+
+
 def state_of(pid):
     """One letter; '' if there is no such process."""
     stat = read_bytes(f'/proc/{pid}/stat')

@@ -26,6 +26,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk' / 'python'))
 import cpprun_worker
+from worker_end import end_worker
 
 
 HAS_PASSES = tuple(map(int, torch.__version__.split('.')[:2])) >= (2, 7)
@@ -123,7 +124,7 @@ def main():
     print(f'[rank {rank}] parameters {hashlib.sha256(content).hexdigest()[:16]}', flush=True)
     print(f'[rank {rank}] sum {sum(part.abs().sum().item() for part in whole):.6f}', flush=True)
     dist.barrier()
-    os._exit(0)  # torch 2.11 sometimes aborts while gloo's threads still run
+    end_worker()
 
 
 if __name__ == '__main__':

@@ -22,6 +22,7 @@ import numpy
 import torch
 import torch.distributed as dist
 from hashes import hash_of
+from worker_end import end_worker
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -144,8 +145,7 @@ def main(settings):
     if WORLD > 1:
         dist.barrier()
         dist.destroy_process_group()
-    sys.stdout.flush()
-    os._exit(0)  # torch 2.11 sometimes aborts while gloo's threads still run
+    end_worker()
 
 
 if __name__ == '__main__':

@@ -17,6 +17,7 @@ import torch.distributed as dist
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk' / 'python'))
 import cpprun_worker
+from worker_end import end_worker
 
 STEPS = 30
 GROUPS = []  # of the rounds of this process, which stay alive: an address is not used again
@@ -73,5 +74,4 @@ def train(round):
 
 
 train()
-sys.stdout.flush()
-os._exit(0)  # torch 2.11 sometimes aborts while gloo's threads still run
+end_worker()

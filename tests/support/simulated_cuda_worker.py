@@ -19,6 +19,7 @@ import cpprun_worker
 import simulated_cuda
 from cpprun_worker._snapshot import device_copy
 from hashes import hash_of
+from worker_end import end_worker
 
 WORDS = dict(word.split('=', 1) for word in sys.argv[1:])
 RANK, WORLD = int(os.environ.get('RANK', 0)), int(os.environ.get('WORLD_SIZE', 1))
@@ -88,8 +89,7 @@ def main():
     if WORLD > 1:
         dist.barrier()
         dist.destroy_process_group()
-    sys.stdout.flush()
-    os._exit(0)  # torch 2.11 sometimes aborts while gloo's threads still run
+    end_worker()
 
 
 if __name__ == '__main__':

@@ -1,6 +1,5 @@
 #include "rendezvous/server/dashboard/log_authenticator.hpp"
 
-#include <algorithm>
 #include <optional>
 
 #include "common/limits/admin.hpp"
@@ -42,9 +41,7 @@ Result<std::string> LogAuthenticator::on_nonce(Instant now, const std::string& p
         std::to_string(limits::kAdminTokenBytes) + " characters or more)");
   }
   forget_old(now);
-  const auto of_peer =
-      std::ranges::count_if(nonces_, [&](const auto& e) { return e.second.peer == peer; });
-  Result<std::string> nonce = nonce_for(now, peer, {nonces_.size(), static_cast<size_t>(of_peer)});
+  Result<std::string> nonce = nonce_for(now, peer, pending_of(nonces_, peer));
   if (nonce) nonces_[*nonce] = Issued{peer, now};
   return nonce;
 }
