@@ -1,4 +1,4 @@
-"""cpprun_worker.Snapshot of a training with FSDP2: exact, in the format of DCP."""
+"""cpprun_worker.Snapshot of a training with FSDP: exact, in the format of DCP."""
 
 import pytest
 from cpprunctl import ctl
@@ -23,8 +23,8 @@ def start(jobs, n, steps, folder, mode='apart', restarts=2, **env):
     return jobs.cpprun(*flags, WORKER, steps, folder, mode, env=training_env(**env))
 
 
-def train(jobs, n, steps, folder, mode='apart', faults=''):
-    env = {'CPPRUN_FAULTS': faults} if faults else {}
+def train(jobs, n, steps, folder, mode='apart', faults='', **env):
+    env.update({'CPPRUN_FAULTS': faults} if faults else {})
     job = start(jobs, n, steps, folder, mode, **env)
     assert job.done() == 0, job.output
     return job
@@ -43,6 +43,21 @@ def test_killed_workers_resume_exactly_from_memory(jobs, n):
     job = train(jobs, n, 30, 'runs', faults=faults)
     assert result(job) == whole
     assert {where for _, where in from_lines(job)[n:]} == {'memory'}
+
+
+@pytest.mark.parametrize('kind', ['flat', 'names'])
+def test_a_model_of_fsdp1_resumes_exactly_and_with_another_number_of_ranks(jobs, kind):
+    """The ranks' parts of an optimizer's state may have equal sizes: they were mistaken for one."""
+    whole = train(jobs, 2, 20, 'whole', 'together', FSDP1=kind)
+    fault = 'kill:rank=1,step=13,attempt=0'
+    killed = train(jobs, 2, 20, 'runs', 'together', fault, FSDP1=kind)
+    assert result(killed) == result(whole)
+    assert {where for _, where in from_lines(killed)[2:]} == {'memory'}
+    assert result(train(jobs, 2, 25, 'runs', 'together', FSDP1=kind)) != result(whole)
+    alone = train(jobs, 1, 25, 'whole', 'together', FSDP1=kind)
+    assert from_lines(alone) == [(20, 'disk')]
+    sums = [float(job.find(r'sum (\S+)')[1]) for job in jobs.started]
+    assert sums[3] == pytest.approx(sums[2], rel=1e-4)
 
 
 @pytest.mark.timeout(7200 if RUN_LONG else 600)

@@ -25,8 +25,8 @@ def error_of(call):
 """
 
 
-def lines_of(jobs, code):
-    code, output = jobs.run(PYTHON, '-c', START + code)
+def lines_of(jobs, code, *args):
+    code, output = jobs.run(PYTHON, '-c', START + code, *args)
     assert code == 0, output
     return output.splitlines()
 
@@ -109,3 +109,81 @@ print(error_of(lambda: new({'sampler': Values()})))
         "1 {'drawn': 5}",
         "ValueError: a Snapshot cannot save anything as 'sampler': the name is taken",
     ]
+
+
+def test_wrong_arguments_are_refused(jobs):
+    code = """
+import collections
+new = lambda **named: cpprun_worker.Snapshot('runs', **named)
+print(error_of(lambda: new(sampler=torch.utils.data.SequentialSampler([1]))))
+print(error_of(lambda: new(extra={'STEP': 1})))
+print(error_of(lambda: new(extra={'open': open}).save(1)))
+import numpy
+print(error_of(lambda: new(extra={'scale': numpy.longdouble(1)}).save(1)).partition(',')[0])
+print(error_of(lambda: new().maybe_save(1, every='soon')))
+print(error_of(lambda: new(extra=[1])))
+print(error_of(lambda: cpprun_worker.Snapshot(torch.nn.Linear(1, 1))))
+values = Values(a=1)
+print(error_of(lambda: new(model=values, extra={'list': [1, 'x']}).save(7)))
+values.values, extra = {}, {'list': None}
+print(new(model=values, extra=extra).resume(), values.values, extra)
+Best = collections.namedtuple('Best', 'step loss')
+own = {'best': Best(3, 0.5), 'counts': collections.defaultdict(int, x=2), 'seen': frozenset([4])}
+print(new(model=values, extra=own).save(8))
+own = {'best': Best(0, 0), 'counts': collections.defaultdict(int), 'seen': frozenset()}
+print(new(model=values, extra=own).resume(), own['best'].loss, own['counts']['y'], own)
+"""
+    assert lines_of(jobs, code) == [
+        'TypeError: sampler is a SequentialSampler, which has no state_dict and load_state_dict',
+        "ValueError: a Snapshot cannot save anything as 'STEP': the name is taken",
+        "StateError: 'open' is of type builtins.builtin_function_or_method, which "
+        'torch.load(weights_only=True) does not read; a state has dicts, lists, tuples, '
+        'numbers, texts, bytes and tensors',
+        "StateError: 'scale' is of type numpy.longdouble",
+        "ValueError: every is 'soon'; wanted is a number of steps, '30s', '5min' or 'auto'",
+        'TypeError: extra is a list; wanted is a dict',
+        'TypeError: the first argument of a Snapshot is its folder, not a Linear',
+        'True',
+        "7 {'a': 1} {'list': [1, 'x']}",
+        'True',
+        "8 0.5 0 {'best': Best(step=3, loss=0.5), 'counts': defaultdict(<class 'int'>, "
+        "{'x': 2, 'y': 0}), 'seen': frozenset({4})}",
+    ]
+
+
+def test_a_tensor_whose_memory_is_freed_is_refused_with_its_name(jobs):
+    """FSDP1 resizes storages to 0."""
+    code = """
+freed = torch.ones(3)
+freed.untyped_storage().resize_(0)
+print(error_of(lambda: cpprun_worker.Snapshot('runs', model=Values(freed=freed)).save(1)))
+print(error_of(lambda: cpprun_worker.Snapshot('runs', sharded={'part': {'freed': freed}}).save(1)))
+assert cpprun_worker.Snapshot('runs', model=Values(empty=torch.empty(0))).save(1)
+"""
+    assert lines_of(jobs, code) == [
+        "StateError: 'freed': its memory is freed, so it has no content",
+        "StateError: 'part.freed': its memory is freed, so it has no content",
+    ]
+
+
+def test_parts_of_a_model_of_fsdp1_are_refused(jobs):
+    code = """
+import warnings
+warnings.simplefilter('ignore')
+store = torch.distributed.FileStore(sys.argv[1], 1)
+torch.distributed.init_process_group('gloo', store=store, rank=0, world_size=1)
+from torch.distributed.fsdp import FullyShardedDataParallel
+for kind in (True, False):
+    model = FullyShardedDataParallel(
+        torch.nn.Linear(2, 2), use_orig_params=kind, device_id=torch.device('cpu')
+    )
+    new = lambda **named: cpprun_worker.Snapshot('runs', **named)
+    optimizer = torch.optim.SGD(model.parameters(), 1.0)
+    print(error_of(lambda: new(model=model.module)))
+    print(error_of(lambda: new(optimizer=optimizer)))
+    print(error_of(lambda: new(model=model, extra={'second': optimizer})))
+    assert new(model=model, optimizer=optimizer, refuse_nan=True).save(1)
+"""
+    found = lines_of(jobs, code, jobs.folder / 'store')
+    names = [line.partition(' has parts of parameters that FullyShardedData')[0] for line in found]
+    assert names == [f"ValueError: '{each}'" for each in ('model', 'optimizer', 'second')] * 2

@@ -1,11 +1,12 @@
-"""A small training with FSDP2 for tests of cpprun_worker.Snapshot.
+"""A small training with FSDP for tests of cpprun_worker.Snapshot.
 
     python_sharded_worker.py STEPS FOLDER [apart | together | whole]
 
 apart: each rank draws its own numbers; together: all draw the same, so that the result does not
 depend on the number of ranks but for rounding; whole: an own object with the state_dict.
 WAITS=1: each save is on disk before the next step. MESHES=flat,nodes: of each round; `nodes` shards
-within a node and replicates over nodes (HSDP).
+within a node and replicates over nodes (HSDP). FSDP1=flat, FSDP1=names: FullyShardedDataParallel
+in place of fully_shard; `names` keeps the parameters (use_orig_params).
 
 FSDP2 of torch 2.6 makes its passes on accelerators only; with it the gradients are drawn.
 """
@@ -21,7 +22,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk' / 'python'))
@@ -67,6 +68,26 @@ class AppState:
         )
 
 
+def shard(model):
+    """Returns the sharded model; some of its layers are sharded on their own."""
+    kind = os.environ.get('FSDP1')
+    if kind:
+        how = {'use_orig_params': kind == 'names', 'device_id': torch.device('cpu')}
+        model[0] = FullyShardedDataParallel(model[0], **how)
+        return FullyShardedDataParallel(model, **how)
+    mesh = mesh_of_round()
+    for layer in (model[0], model[2]):
+        fully_shard(layer, mesh=mesh)
+    return fully_shard(model, mesh=mesh) or model  # torch 2.6 returns None
+
+
+def whole_parameters(model):
+    if not os.environ.get('FSDP1'):
+        return [part.full_tensor().detach() for part in model.parameters()]
+    with FullyShardedDataParallel.summon_full_params(model, writeback=False):
+        return [part.detach().clone() for part in model.parameters()]
+
+
 def mesh_of_round():
     meshes = os.environ.get('MESHES', 'flat').split(',')
     mesh = meshes[min(int(os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)), len(meshes) - 1)]
@@ -83,11 +104,7 @@ def main():
     # Sizes that no number of ranks divides: some shards are shorter or empty.
     width = int(os.environ.get('WIDTH', 301))
     layers = nn.Linear(20, width), nn.ReLU(), nn.Linear(width, 77), nn.Linear(77, 1)
-    model = nn.Sequential(*layers)
-    mesh = mesh_of_round()
-    for layer in (model[0], model[2]):
-        fully_shard(layer, mesh=mesh)
-    fully_shard(model, mesh=mesh)
+    model = shard(nn.Sequential(*layers))
     optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 50)
     torch.manual_seed(rank)
@@ -119,7 +136,7 @@ def main():
             if os.environ.get('WAITS'):
                 state.wait()
     state.wait()
-    whole = [part.full_tensor().detach() for part in model.parameters()]
+    whole = whole_parameters(model)
     content = b''.join(part.numpy().tobytes() for part in whole)
     print(f'[rank {rank}] parameters {hashlib.sha256(content).hexdigest()[:16]}', flush=True)
     print(f'[rank {rank}] sum {sum(part.abs().sum().item() for part in whole):.6f}', flush=True)

@@ -1,4 +1,4 @@
-"""State that is sharded over ranks (FSDP2, DTensor), in the format of
+"""State that is sharded over ranks (FSDP, DTensor), in the format of
 torch.distributed.checkpoint (DCP): `.metadata`, and one `__<rank>_0.distcp` of each rank. DCP's
 planners decide which rank writes and reads what; so it is resumed with another number of ranks
 too, and DCP opens it without cpprun. The memory of a node has everything that its ranks need to
@@ -26,6 +26,7 @@ from torch.distributed.checkpoint.stateful import Stateful
 from torch.futures import Future
 
 from .manifest import sharded_file
+from .state_pickle import StateError
 
 
 class ModelAndOptimizer:
@@ -114,7 +115,7 @@ class Sharded:
             if is_written or in_memory:
                 content = planner.resolve_data(item)
                 is_bytes = item.type == WriteItemType.BYTE_IO
-                content = content.getvalue() if is_bytes else _compact(content)
+                content = content.getvalue() if is_bytes else _compact(content, item.index.fqn)
                 items.append(Item(content, is_written))
         layout = self._layout
         return Captured(sharded_file(self._ranks.rank), items, layout.metadata, layout.in_memory)
@@ -143,7 +144,7 @@ class Sharded:
     def lacks(self, reader):
         """Name of something that this rank needs and a MemoryReader has not, or None. What does not
         fit at all is left to load()."""
-        planner, metadata = DefaultLoadPlanner(), reader.read_metadata()
+        planner, metadata = _load_planner(), reader.read_metadata()
         try:
             planner.set_up_planner(self._saved.state_dict(), metadata)
             needed = planner.create_local_plan().items
@@ -160,22 +161,33 @@ class Sharded:
         """Raises what DCP raises, on all ranks; never its CheckpointException, a BaseException."""
         state = self._saved.state_dict()
         try:
-            dcp.load(state, storage_reader=reader, process_group=self._ranks.training_group)
+            group = self._ranks.training_group
+            dcp.load(state, storage_reader=reader, planner=_load_planner(), process_group=group)
         except CheckpointException as error:
             rank = min(error.failures)
             raise ValueError(f'rank {rank}: {error.failures[rank][0]}') from error
         self._saved.load_state_dict(state)
 
 
+def _load_planner():
+    """Flattening would leave out a ShardedTensor of which this rank has no shard; DCP of torch 2.11
+    would then take the files for those of torch 2.3."""
+    return DefaultLoadPlanner(flatten_sharded_tensors=False)
+
+
 def _local(value):
     if isinstance(value, dict):
         return {key: _local(item) for key, item in value.items()}
+    if hasattr(value, 'local_shards'):
+        return [shard.tensor for shard in value.local_shards()]
     return value.to_local() if hasattr(value, 'to_local') else value
 
 
-def _compact(tensor):
+def _compact(tensor, name):
     """A tensor whose storage is not larger than it."""
     tensor = tensor.detach()
+    if tensor.numel() and not tensor.untyped_storage().nbytes():  # a copy of it would crash
+        raise StateError(f"'{name}': its memory is freed, so it has no content")
     is_whole = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
     return tensor if is_whole and tensor.is_contiguous() else tensor.contiguous().clone()
 

@@ -52,7 +52,7 @@ class Snapshot:
     per_rank: the same for what is each rank's own.
     sharded: in place of model and optimizer, an object whose state_dict (dicts with DTensors) is
         saved in the format of torch.distributed.checkpoint, or the dict that dcp.save() takes. A
-        model that FSDP2 has sharded needs neither: it and its optimizer are saved in that format
+        model that FSDP has sharded needs neither: it and its optimizer are saved in that format
         anyway.
     folder: default CPPRUN_SNAPSHOT_DIR (from --snapshot-dir), else "snapshots". Two Snapshots in
         one program need two folders.

@@ -195,6 +195,8 @@ class StateWriter:
         if tensor.requires_grad or tensor.is_conj() or tensor.is_neg():
             tensor = tensor.detach().resolve_conj().resolve_neg()
         storage = self._storage(tensor, path)
+        if not storage.size and tensor.numel():
+            raise StateError('its memory is freed, so it has no content')
         begin, end = _around_name(
             tensor.dtype, storage.size, tensor.storage_offset(), tensor.size(), tensor.stride()
         )

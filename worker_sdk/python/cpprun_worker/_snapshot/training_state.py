@@ -53,8 +53,28 @@ def unwrapped(model):
 
 
 def _is_sharded(model):
-    is_module = isinstance(model, torch.nn.Module)
-    return is_module and any(hasattr(each, 'to_local') for each in model.parameters())
+    if not isinstance(model, torch.nn.Module):
+        return False
+    fsdp1 = getattr(sys.modules.get('torch.distributed.fsdp'), 'FullyShardedDataParallel', ())
+    is_wrapped = any(isinstance(each, fsdp1) for each in model.modules())
+    return is_wrapped or any(hasattr(each, 'to_local') for each in model.parameters())
+
+
+def _refuse_parts_of_fsdp1(named):
+    """ValueError: one of these, which would be saved as the same on all ranks, has parameters that
+    FSDP1 has divided between them."""
+    for name, value in named.items():
+        parameters = ()
+        if isinstance(value, torch.nn.Module):
+            parameters = value.parameters()
+        elif isinstance(value, torch.optim.Optimizer):
+            parameters = (each for group in value.param_groups for each in group['params'])
+        if any(getattr(each, '_fsdp_flattened', False) for each in parameters):
+            raise ValueError(
+                f"{name!r} has parts of parameters that FullyShardedDataParallel has divided "
+                'between the ranks: a Snapshot needs the wrapped module as model, and its '
+                'optimizer as optimizer'
+            )
 
 
 def _parameter_names(model):
@@ -122,6 +142,7 @@ class TrainingState:
             both = sharded.ModelAndOptimizer(unwrapped(model), self._others.pop('optimizer', None))
             self._sharded = sharded.Sharded(both, ranks)
             self.model = None
+        _refuse_parts_of_fsdp1({**self._others, **extra, 'model': self.model})
 
     def capture(self, step, seconds, rank, in_memory):
         """The files of this rank. Copies no tensor of a model or an optimizer. `in_memory`: a
