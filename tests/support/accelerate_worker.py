@@ -4,7 +4,7 @@ import sys
 
 import torch
 from accelerate import Accelerator
-from framework_data import Numbers, before_step, end, make_model, report
+from framework_data import DISK_EVERY, EPOCHS, Numbers, before_step, end, every, make_model, report
 
 from cpprun_worker import accelerate as snapshots
 
@@ -35,7 +35,7 @@ def main():
     step = state.resume()
     report(f'from {step} {state.source}')
     assert counter.seen == step
-    while step < 30:
+    while step < 10 * EPOCHS:
         epoch, done = divmod(step, len(loader))
         loader.set_epoch(epoch)
         for inputs, targets in snapshots.remaining(accelerator, loader, done):
@@ -46,8 +46,8 @@ def main():
             scheduler.step()
             step += 1
             counter.seen = step
-            state.maybe_save(step, every=5)
-    state.wait()
+            state.maybe_save(step, every(5), DISK_EVERY)
+    state.save(step)
     end(model)
 
 

@@ -1,4 +1,6 @@
-"""What the workers of the framework adapters have in common: a small model and its data."""
+"""What the workers of the framework adapters have in common: a small model and its data. EPOCHS of
+10 steps each; EVERY and DISK_EVERY as in maybe_save(), in steps.
+"""
 
 import os
 import pathlib
@@ -14,6 +16,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk
 import cpprun_worker
 
 RANK = int(os.environ.get('RANK', 0))
+EPOCHS = int(os.environ.get('EPOCHS', 3))
+DISK_EVERY = int(os.environ['DISK_EVERY']) if 'DISK_EVERY' in os.environ else None
 
 
 class Numbers(torch.utils.data.Dataset):
@@ -39,12 +43,18 @@ def make_model():
     )
 
 
+def every(default):
+    return int(os.environ.get('EVERY', default))
+
+
 def report(text):
     print(f'[rank {RANK}] {text}', flush=True)
 
 
 def before_step(step):
     """`step`: the number of finished ones. Leaves the last save time to be written."""
+    if RANK == 0:
+        report(f'step {step}')
     cpprun_worker.fault_point(step=step)
     time.sleep(0.05)
 

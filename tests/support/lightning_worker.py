@@ -11,7 +11,7 @@ import warnings
 
 import lightning.pytorch as pl
 import torch
-from framework_data import Numbers, before_step, end, make_model, report
+from framework_data import DISK_EVERY, EPOCHS, Numbers, before_step, end, every, make_model, report
 from torch.utils.data import DataLoader
 
 from cpprun_worker.lightning import SnapshotCallback
@@ -49,9 +49,12 @@ def main():
         accelerator='cpu',
         devices=int(os.environ['WORLD_SIZE']),
         strategy='ddp',
-        max_epochs=3,
+        max_epochs=EPOCHS,
         accumulate_grad_batches=2,
-        callbacks=[pl.callbacks.EarlyStopping('score', patience=9), SnapshotCallback(4, folder)],
+        callbacks=[
+            pl.callbacks.EarlyStopping('score', patience=9),
+            SnapshotCallback(every(4), folder, disk_every=DISK_EVERY),
+        ],
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,

@@ -8,7 +8,7 @@ import sys
 
 os.environ['HF_HUB_OFFLINE'] = '1'
 import torch
-from framework_data import Numbers, before_step, end, make_model, report
+from framework_data import DISK_EVERY, EPOCHS, Numbers, before_step, end, every, make_model, report
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from cpprun_worker.transformers import SnapshotCallback
@@ -46,16 +46,18 @@ def main():
     arguments = TrainingArguments(
         output_dir='unused',
         use_cpu=True,
-        num_train_epochs=3,
+        num_train_epochs=EPOCHS,
+        lr_scheduler_type='constant_with_warmup',  # the same for each number of epochs
+        warmup_steps=15,
         per_device_train_batch_size=4,
         gradient_accumulation_steps=2,
         eval_strategy='steps',
-        eval_steps=6,
+        eval_steps=int(os.environ.get('EVAL_STEPS', 6)),
         save_strategy='no',
         report_to=[],
         disable_tqdm=True,
     )
-    state = SnapshotCallback(3, sys.argv[1])
+    state = SnapshotCallback(every(3), sys.argv[1], disk_every=DISK_EVERY)
     trainer = Trainer(
         Model(),
         arguments,

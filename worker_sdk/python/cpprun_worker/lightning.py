@@ -86,7 +86,8 @@ class SnapshotCallback(pl.Callback):
         if self._resumed_rng is None:
             return
         resumed_rng, self._resumed_rng = self._resumed_rng, None
-        self._go_to_batch(trainer)
+        if not _is_between_epochs(trainer.fit_loop):
+            self._go_to_batch(trainer)
         set_rng_state(resumed_rng)
 
     def _go_to_batch(self, trainer):
@@ -115,9 +116,17 @@ class SnapshotCallback(pl.Callback):
         loop = trainer.fit_loop
         is_followed = loop.epoch_loop._should_check_val_fx(loop._data_fetcher)
         is_last = loop.epoch_loop._num_ready_batches_reached()
-        self._saves.on_step(step, not is_followed and not is_last)
+        is_allowed = not is_followed and not is_last
+        if is_allowed and step == loop.max_steps:  # at the end the epoch counts as whole
+            self._saves.finish(step)
+        else:
+            self._saves.on_step(step, is_allowed)
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._saves.finish(self._step)
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._saves.finish(self._step)  # after resuming from memory there may be no step to train
         self._wait()
 
     def on_exception(
@@ -128,6 +137,11 @@ class SnapshotCallback(pl.Callback):
     def _wait(self):
         if self.snapshot is not None:
             self.snapshot.wait()
+
+
+def _is_between_epochs(loop):
+    now = loop.epoch_progress.current
+    return now.ready == now.completed
 
 
 def _set_epoch(loader, epoch):
@@ -160,7 +174,10 @@ class _Loops:
         return {**state, 'state_dict': own}
 
     def load_state_dict(self, state):
-        self._trainer.fit_loop.load_state_dict(state)
+        loop = self._trainer.fit_loop
+        loop.load_state_dict(state)
+        if _is_between_epochs(loop):  # else Lightning takes the next epoch for finished
+            loop.restarting = loop._resuming_from_checkpoint = False
 
 
 class _EpochGenerators:

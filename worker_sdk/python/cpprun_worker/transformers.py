@@ -53,6 +53,7 @@ class SnapshotCallback(transformers.TrainerCallback):
         self._per_rank = {} if per_rank is None else per_rank
         self._trainer: transformers.Trainer | None = None
         self._found: Any = None
+        self._is_over = False  # the last step is done
         self._checkpoint: tempfile.TemporaryDirectory[str] | None = None
         self.snapshot: Snapshot | None = None
 
@@ -104,6 +105,9 @@ class SnapshotCallback(transformers.TrainerCallback):
         torch.save(_generators(args), f'{self._checkpoint.name}/{name}')
 
     def on_step_begin(self, args, state, control, **_: Any) -> None:
+        self._clean_up()
+
+    def _clean_up(self):
         if self._checkpoint is not None:
             self._checkpoint.cleanup()
             self._checkpoint = None
@@ -112,7 +116,21 @@ class SnapshotCallback(transformers.TrainerCallback):
         is_followed = control.should_evaluate or state.epoch == int(state.epoch)
         self._saves.on_step(state.global_step, not is_followed)
 
+    def on_epoch_end(self, args, state, control, **_: Any) -> None:
+        # on_train_end() is too late: the Trainer has drawn random numbers, or loaded another model.
+        self._is_over = state.global_step >= state.max_steps or control.should_training_stop
+        if self._is_over and not control.should_evaluate:
+            self._saves.finish(state.global_step)
+
+    def on_evaluate(self, args, state, control, **_: Any) -> None:
+        if self._is_over:
+            self._saves.finish(state.global_step)
+
     def on_train_end(self, args, state, control, **_: Any) -> None:
+        self._clean_up()
+        self._is_over = False
+        if not args.load_best_model_at_end:
+            self._saves.finish(state.global_step)  # resumed from memory without a step to train
         self.snapshot.wait()
 
 

@@ -12,7 +12,8 @@ _MISSED_MOST = 100  # due saves without a step that allows one
 
 
 class LateSaves:
-    """A save that is due at a step that allows none happens after the next step that allows one."""
+    """A save that is due at a step that allows none happens after the next step that allows one, or
+    at the end of the training."""
 
     def __init__(self, snapshot, every, disk_every):
         self._snapshot = snapshot
@@ -38,3 +39,8 @@ class LateSaves:
             self._snapshot._save_due(step, self._disk_every)
         else:
             self._snapshot.maybe_save(step, self._every, self._disk_every)
+
+    def finish(self, step: int) -> None:
+        """For all ranks, after the last step: the state is on disk then, if it can be."""
+        if step > 0:
+            self._snapshot._save_last(step)

@@ -22,7 +22,7 @@ import cpprun_worker
 
 from .._arguments import STEPS, whole_number
 from .._program_end import end_program
-from .files import is_same_path
+from .files import is_same_path, snapshot_name
 from .loader import MEMORY, Candidate, Loader
 from .memory import Memory
 from .ranks import FolderGroup, Ranks
@@ -110,6 +110,7 @@ class Snapshot:
         self._has_reported_nan = False
         self._is_prepared = False
         self._source = 'none'
+        self._resumed_name = ''  # of the snapshot on disk that was resumed
         self._id, self._has_saved = object(), False
         self._writer = Writer(
             self._folder, self._ranks, self._group, self._memory, keep, keep_every
@@ -138,13 +139,14 @@ class Snapshot:
     def _apply(self, found: tuple[Candidate, dict[str, Any]] | None) -> int:
         """The rest of resume()."""
         if found is None:
-            self._source = 'none'
+            self._source, self._resumed_name = 'none', ''
             return 0
         candidate, loaded = found
         seconds, missing, lacks_own = self._state.apply(loaded, self._ranks.rank)
         self._schedule.resume(candidate.step, seconds)
         self._stops.restart()
         self._source = 'memory' if candidate.where == MEMORY else 'disk'
+        self._resumed_name = '' if self._source == 'memory' else snapshot_name(candidate.step)
         if missing and self._ranks.is_first:
             names = ', '.join(missing)
             text = f'{candidate.name} has nothing of: {names}; it begins as it is'
@@ -174,6 +176,13 @@ class Snapshot:
             self._writer.wait()
             is_begun = self._start_save(step, to_disk=True) is Place.DISK
             return is_begun and self._writer.wait()
+
+    def _save_last(self, step):
+        """For adapters, at the end of a training: save(), unless this step is on disk."""
+        self.wait()
+        last_saved = os.path.basename(self._writer.last_path) or self._resumed_name
+        if self._ranks.any(last_saved != snapshot_name(step)):
+            self.save(step)
 
     def save_async(self, step: int) -> bool:
         """Copies the state into memory and returns; a thread writes it to disk, unless the last
