@@ -231,7 +231,10 @@ stage_integration() {
     -n $((4 * slots)) --dist worksteal --timeout 600 || status=1
   return "$status"
 }
-stage_e2e() { pytest_folder e2e; }
+stage_e2e() {
+  compile check --target bench_parts  # bench/compare runs it
+  pytest_folder e2e
+}
 
 # A real Slurm, and hosts with sshd, in namespaces; one process, because the tests share them.
 stage_slurm() {
@@ -288,7 +291,9 @@ stage_torch_tests() {
 
 # The dashboard in a real browser.
 stage_browser() {
+  tools/deps.sh --docs
   tools/deps.sh --browser
+  tools/api_reference.py  # a part of the site
   pytest_folder browser
 }
 

@@ -36,7 +36,9 @@ std::optional<Frame> frame_of(std::string_view line) {
     frame.text += " in " + std::string(rest.substr(in + kIn.size()));
   frame.is_installed = path.find("/site-packages/") != std::string_view::npos ||
                        path.find("/dist-packages/") != std::string_view::npos ||
-                       path.find("/lib/python") != std::string_view::npos || path.starts_with('<');
+                       path.find("/lib/python") != std::string_view::npos ||
+                       path.find("/cpprun_worker/") != std::string_view::npos ||
+                       path.starts_with('<');
   return frame;
 }
 

@@ -36,6 +36,10 @@ constexpr std::array kHints{
          "another process listens on this port, often an earlier run of the same script. Do "
          "not set MASTER_PORT yourself: cpprun picks a free one each round. `ss -ltnp` shows "
          "which process has the port"},
+    Hint{"missing_cpprun_worker", "No module named 'cpprun_worker'",
+         "No module named 'cpprun_worker",
+         "install cpprun's wheel into the environment of the workers, or put worker_sdk/python of "
+         "cpprun's sources on PYTHONPATH"},
     Hint{"missing_module", "ModuleNotFoundError",
          "ModuleNotFoundError|No module named|ImportError: cannot import name",
          "Python does not find a module. It is not installed on this node, or the workers run "
@@ -116,9 +120,9 @@ constexpr std::array kHints{
     Hint{"bad_weights", "A state dict does not fit",
          "Error(s) in loading state_dict|size mismatch for|Missing key(s) in state_dict|"
          "Unexpected key(s) in state_dict",
-         "the snapshot belongs to another model. Names that begin with `module.` come from a "
-         "wrapped model (use cpprunctl snapshot convert --strip-prefix module.); other shapes "
-         "come from other settings"},
+         "the snapshot belongs to another model. Other shapes come from other settings: go back "
+         "to those, or save into another folder. Names that begin with `module.` come from a "
+         "wrapped model (use cpprunctl snapshot convert --strip-prefix module.)"},
     Hint{"interrupted", "Ended by a signal from outside",
          "signal=SIGKILL|signal=SIGTERM|"
          "signal=SIGINT|signal=SIGHUP|signal=SIGXCPU",

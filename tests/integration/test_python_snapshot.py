@@ -218,7 +218,7 @@ def test_a_model_of_another_shape_is_refused_with_its_tensor(jobs):
     result(alone(jobs, 'steps=5', 'folder=runs'))
     job = alone(jobs, 'width=310', 'folder=runs')
     assert job.done() == 1
-    assert "ValueError: 'model' can't be resumed: " in job.output
+    assert "runs/step-5 does not fit the program: 'model': " in job.output
     assert 'size mismatch for second.weight' in job.output
 
 

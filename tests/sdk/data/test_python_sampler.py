@@ -127,6 +127,21 @@ def test_a_loader_that_is_ahead_is_counted_by_marks():
         sampler.mark_consumed(100)
 
 
+@pytest.mark.parametrize('options', [{}, {'drop_last': True}, {'persistent_workers': True}])
+def test_a_loader_with_processes_is_ahead_and_what_was_not_used_does_not_count(options):
+    data = torch.arange(42)
+    sampler = DistributedSampler(data, 2, 0)
+    loader = DataLoader(data, batch_size=4, sampler=sampler, num_workers=2, **options)
+    for epoch in (0, 1):
+        sampler.set_epoch(epoch)
+        for number, batch in enumerate(loader, 1):
+            used = min(42, (number - 1) * 8 + 2 * len(batch))
+            if 'drop_last' in options and number == 5:
+                used = 42  # the rest is dropped
+            assert sampler.state_dict()['consumed'] == used
+        assert sampler.state_dict()['consumed'] == 42
+
+
 def test_a_pass_without_set_epoch_warns():
     sampler = DistributedSampler(range(8), 2, 1)
     first = list(sampler)

@@ -10,12 +10,15 @@ cpprun/data/distributed_sampler.hpp.
 
 from __future__ import annotations
 
+import sys
 import warnings
-from typing import Any, Iterator, Mapping, Sized, SupportsIndex
+import weakref
+from typing import Any, Callable, Iterator, Mapping, Sized, SupportsIndex
 
 import torch
 import torch.distributed as dist
-from torch.utils.data import Sampler
+from torch.utils.data import BatchSampler, Sampler
+from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from . import _environment
 from ._arguments import whole_number
@@ -76,6 +79,7 @@ class DistributedSampler(Sampler):
         """A pass over this rank's indices. It starts where load_state_dict() has put it if nothing
         was taken since, else at the start of the epoch."""
         self._begin_pass()
+        self._loader = _loader_of_pass()
         while taken := self._take(1):
             yield taken[0]
 
@@ -84,9 +88,9 @@ class DistributedSampler(Sampler):
         return self._per_replica(self._size)
 
     def mark_consumed(self, samples_of_this_rank: SupportsIndex) -> None:
-        """The training has used so many more samples. For loaders that are ahead of it
-        (num_workers > 0): from the first call on, the state counts these samples instead of those
-        that the loader has taken."""
+        """The training has used so many more samples. For what is ahead of it, and no DataLoader of
+        torch with its own BatchSampler: from the first call on, the state counts these samples
+        instead of those that the sampler gave."""
         marked = self._marked + whole_number('samples_of_this_rank', samples_of_this_rank)
         if not 0 <= marked <= self._given:
             raise ValueError(
@@ -97,9 +101,10 @@ class DistributedSampler(Sampler):
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the samples that were given, or that mark_consumed() has counted; the
-        same on all ranks."""
+        same on all ranks. A DataLoader with num_workers takes samples early: those that it has not
+        given to the training count as not used."""
         rest = self._size - self._before
-        rounds = self._marked if self._has_marks else self._given
+        rounds = self._used()
         used = rest if rounds >= -(-rest // self.num_replicas) else rounds * self.num_replicas
         return {
             'seed': self.seed,
@@ -131,6 +136,12 @@ class DistributedSampler(Sampler):
         self.seed, self.epoch = state['seed'], state['epoch']
         self._begin(state['consumed'])
 
+    def _when_continued(self, call: Callable[[], None]) -> None:
+        """For Snapshot: calls it when __iter__() begins to continue within the epoch, after what a
+        DataLoader does before."""
+        if self._before > 0:
+            self._continued = call
+
     def bind(self, num_replicas: SupportsIndex, rank: SupportsIndex) -> None:
         """From now on this process takes the samples of `rank` of `num_replicas`, after those that
         all ranks have consumed so far. All ranks call it at the same position; elastic.steps() and
@@ -151,6 +162,8 @@ class DistributedSampler(Sampler):
         self._marked = 0  # of these, those that mark_consumed() has counted
         self._is_exhausted = False
         self._indices: list[int] | None = None  # of this rank in this pass, once they are needed
+        self._continued: Callable[[], None] | None = None
+        self._loader: weakref.ref[_BaseDataLoaderIter] | None = None  # of this pass, if it is ahead
 
     def _begin_pass(self) -> None:
         if self.shuffle and self._is_exhausted:
@@ -159,7 +172,10 @@ class DistributedSampler(Sampler):
                 ' sampler.set_epoch(epoch) before each pass'
             )
         is_fresh = self._given == 0 and not self._is_exhausted
+        continued = self._continued if is_fresh else None
         self._begin(self._before if is_fresh else 0)
+        if continued is not None:
+            continued()
 
     def _take(self, count: int) -> list[int] | None:
         if self._indices is None:
@@ -168,6 +184,18 @@ class DistributedSampler(Sampler):
         self._given += len(taken)
         self._is_exhausted = not taken
         return taken or None
+
+    def _used(self) -> int:
+        """Samples of this rank that the training has used in this pass."""
+        if self._has_marks:
+            return self._marked
+        loader = None if self._loader is None else self._loader()
+        batches = None if loader is None else loader._index_sampler
+        if not isinstance(batches, BatchSampler) or batches.sampler is not self:
+            return self._given
+        used = min(self._given, loader._num_yielded * batches.batch_size)
+        is_dropped = self._is_exhausted and batches.drop_last
+        return self._given if is_dropped and self._given - used < batches.batch_size else used
 
     def _per_replica(self, length: int) -> int:
         count = self.num_replicas
@@ -182,6 +210,20 @@ class DistributedSampler(Sampler):
         length = len(rest)
         positions = torch.arange(self._per_replica(length)) * self.num_replicas + self.rank
         return rest[positions % max(1, length)].tolist()
+
+
+def _loader_of_pass() -> weakref.ref[_BaseDataLoaderIter] | None:
+    """The DataLoader's iterator that calls the __iter__() that calls this, if it has processes,
+    which take samples before the training does. torch passes it to no sampler."""
+    frame = sys._getframe(2)
+    for _ in range(4):  # BatchSampler, and the iterator's method that asks it for a batch
+        if frame is None:
+            break
+        caller = frame.f_locals.get('self')
+        if isinstance(caller, _BaseDataLoaderIter):
+            return weakref.ref(caller) if caller._num_workers > 0 else None
+        frame = frame.f_back
+    return None
 
 
 def _own_replica() -> tuple[int, int]:

@@ -14,8 +14,8 @@ from __future__ import annotations
 import os
 from typing import Any, Iterator
 
+from ._snapshot.generators import rng_state, set_rng_state
 from ._snapshot.snapshot import Snapshot
-from ._snapshot.training_state import rng_state, set_rng_state
 
 _EPOCH_START = '_cpprun_epoch_start'  # attribute of a loader
 

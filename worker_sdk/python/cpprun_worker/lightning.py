@@ -18,9 +18,10 @@ try:
 except ImportError:  # the older name of the same package
     import pytorch_lightning as pl  # type: ignore[import-not-found,no-redef]
 
+from ._snapshot.generators import rng_state, set_rng_state
 from ._snapshot.late_saves import LateSaves
 from ._snapshot.snapshot import Snapshot
-from ._snapshot.training_state import joined, rng_state, set_rng_state
+from ._snapshot.training_state import joined
 
 
 class SnapshotCallback(pl.Callback):

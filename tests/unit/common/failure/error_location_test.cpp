@@ -13,6 +13,10 @@ TEST(ErrorLocation, IsTheDeepestFrameOfTheProgramItself) {
            "    main()", "  File \"/data/train.py\", line 4, in load",
            "  File \"/x/site-packages/torch/nn/m.py\", line 70, in forward", "ValueError: no"}),
       "train.py:4 in load");
+  EXPECT_EQ(error_location({"  File \"/data/train.py\", line 9, in <module>",
+                            "  File \"/src/cpprun_worker/_snapshot/m.py\", line 7, in resume"}),
+            "train.py:9 in <module>")
+      << "cpprun_worker on PYTHONPATH";
 }
 
 TEST(ErrorLocation, IsInAPackageIfAllFramesAre) {

@@ -42,6 +42,8 @@ TEST(Hints, RealErrorsMatchTheirRow) {
       {"b left (it is unusable: SIGKILL did not end rank 1 (pid 4711))", "unusable_node"},
       {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20 MiB", "gpu_out_of_memory"},
       {"OSError: [Errno 98] Address already in use", "port_in_use"},
+      {"ModuleNotFoundError: No module named 'cpprun_worker'", "missing_cpprun_worker"},
+      {"ModuleNotFoundError: No module named 'cpprun_worker.lightning'", "missing_cpprun_worker"},
       {"ModuleNotFoundError: No module named 'torch'", "missing_module"},
       {"ImportError: libcudart.so.12: cannot open shared object file", "missing_library"},
       {"python3: can't open file '/x/train.py': [Errno 2] No such file", "program_not_found"},

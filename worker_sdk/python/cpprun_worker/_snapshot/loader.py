@@ -26,6 +26,7 @@ class Candidate(NamedTuple):
     id: str
     why: str  # not usable, if not empty
     name: str
+    path: str = ''  # none in memory
 
 
 def common(of_ranks):
@@ -98,7 +99,8 @@ class Loader:
             return found
         found += [_of_folder(each, FOLDER) for each in complete]
         for each in incomplete:
-            found.append(Candidate(FOLDER, each.step, '', each.why, snapshot_name(each.step)))
+            name = snapshot_name(each.step)
+            found.append(Candidate(FOLDER, each.step, '', each.why, name, each.path))
         return found
 
     def _labels(self):
@@ -129,7 +131,7 @@ class Loader:
                 if label.step == candidate.step and is_same:
                     return self._load_memory(label, group)
             raise ShardError('the copy in memory is gone')
-        return self._load_folder(self.path_of(candidate), group.members)
+        return self._load_folder(candidate.path, group.members)
 
     def _load_memory(self, label, group):
         loaded = self._memory.load(label, group, self._ranks)
@@ -160,13 +162,6 @@ class Loader:
                 loaded[name] = _read(f'{path}/{name}')
         return loaded
 
-    def path_of(self, candidate):
-        if candidate.where == MEMORY:
-            return ''
-        if candidate.where == CHOSEN:
-            return cpprun_worker.resume_path()
-        return f'{self._folder}/{snapshot_name(candidate.step)}'
-
     def _report_to_agent(self, loaded):
         """fell_back: the launcher chose a folder, and training resumed from another snapshot or
         from none. A copy of the chosen one (same id) is no fallback."""
@@ -177,7 +172,7 @@ class Loader:
                 fell_back = manifest.look_at(chosen).manifest['id'] != loaded.id
             except SnapshotFileError:
                 pass
-        step, path = (-1, '') if loaded is None else (loaded.step, self.path_of(loaded))
+        step, path = (-1, '') if loaded is None else (loaded.step, loaded.path)
         cpprun_worker.report_resumed(step, path, fell_back)
 
     def _report_damaged(self, damaged, instead):
@@ -191,7 +186,8 @@ class Loader:
 
 
 def _of_folder(found, where):
-    return Candidate(where, found.step, found.manifest['id'], '', snapshot_name(found.step))
+    name = snapshot_name(found.step)
+    return Candidate(where, found.step, found.manifest['id'], '', name, found.path)
 
 
 def verify_file(path, expected):

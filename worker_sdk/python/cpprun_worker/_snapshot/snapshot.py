@@ -142,7 +142,11 @@ class Snapshot:
             self._source, self._resumed_name = 'none', ''
             return 0
         candidate, loaded = found
-        seconds, missing, lacks_own = self._state.apply(loaded, self._ranks.rank)
+        try:
+            seconds, missing, lacks_own = self._state.apply(loaded, self._ranks.rank)
+        except ValueError as error:
+            place = candidate.path or candidate.name
+            raise ValueError(f'{place} does not fit the program: {error}') from error
         self._schedule.resume(candidate.step, seconds)
         self._stops.restart()
         self._source = 'memory' if candidate.where == MEMORY else 'disk'

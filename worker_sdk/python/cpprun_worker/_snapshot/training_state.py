@@ -5,7 +5,6 @@ has what else is the same on all ranks, by name, rank-<r>.pt what is the rank's 
 from __future__ import annotations
 
 import collections
-import random
 import sys
 from collections import ChainMap
 from collections.abc import MutableMapping
@@ -15,6 +14,7 @@ import torch
 
 from . import bucket_order
 from .device_copy import StepFence
+from .generators import resume_generators, rng_state, seeded_rng_state
 from .manifest import MODEL, OTHERS, SHARDED_METADATA, rank_file
 from .state_pickle import StateError, StateWriter
 
@@ -109,6 +109,7 @@ class TrainingState:
         self.model = model
         self._others = others
         self._sharded = None
+        self._parts = whole if isinstance(whole, MutableMapping) else {}
         self._extra = extra
         self._per_rank = per_rank
         self._has_rng = has_rng
@@ -201,7 +202,7 @@ class TrainingState:
         missing = []
         if self.model is not None:
             if MODEL not in loaded:
-                raise ValueError("the snapshot has no 'model'")
+                raise ValueError("it has no 'model'")
             bucket_order.restore(self.model, others.get(BUCKETS_KEY))
             self._load_model(loaded[MODEL])
         if self._sharded:
@@ -214,11 +215,14 @@ class TrainingState:
         _apply_values(self._extra, others, missing)
         # An object of each rank may have been saved as one of all ranks before, as C++ does.
         _apply_values(self._per_rank, {**others, **(own or {})}, missing if own else [])
-        step = others.get(STEP_KEY, 0)
-        if self._has_rng and own and RNG_KEY in own:
-            set_rng_state(own[RNG_KEY])
-        elif self._has_rng:
-            seed_rng(step, rank)
+        if not self._has_rng:
+            rng = None
+        elif own and RNG_KEY in own:
+            rng = own[RNG_KEY]
+        else:
+            rng = seeded_rng_state(others.get(STEP_KEY, 0), rank)
+        dicts = (self._extra, self._per_rank, self._parts)
+        resume_generators(rng, [value for each in dicts for value in each.values()])
         lacks_own = own is None and bool(self._has_rng or self._per_rank)
         return float(others.get(SECONDS_KEY, 0)), missing, lacks_own
 
@@ -234,11 +238,11 @@ class TrainingState:
 
     def _load_sharded(self, reader):
         if reader is None:
-            raise ValueError('the snapshot has no sharded model')
+            raise ValueError('it has no sharded model')
         try:
             self._sharded.load(reader)
         except Exception as error:  # DCP has several kinds
-            raise ValueError(f"the sharded model can't be resumed: {error}") from error
+            raise ValueError(f'the sharded model: {error}') from error
 
     def lacks(self, reader):
         """What this rank's part of a sharded model needs and a sharded.MemoryReader has not."""
@@ -287,21 +291,26 @@ def _checked(name, state):
 
 
 def _state_of(name, value):
+    if isinstance(value, torch.Generator):
+        return value.get_state()
     return _checked(name, value.state_dict()) if _is_stateful(value) else value
 
 
 def _load(name, target, state):
     try:
-        target.load_state_dict(state)
+        if isinstance(target, torch.Generator):
+            target.set_state(state)
+        else:
+            target.load_state_dict(state)
     except Exception as error:
-        raise ValueError(f"'{name}' can't be resumed: {error}") from error
+        raise ValueError(f"'{name}': {error}") from error
 
 
 def _apply_values(targets, states, missing):
     for name, value in targets.items():
         if name not in states:
             missing.append(name)
-        elif _is_stateful(value):
+        elif _is_stateful(value) or isinstance(value, torch.Generator):
             _load(name, value, states[name])
         else:
             targets[name] = _like(value, states[name])
@@ -316,55 +325,3 @@ def _like(value, state):
     if isinstance(value, frozenset) and isinstance(state, set):
         return frozenset(state)
     return state
-
-
-def _cuda_device():
-    return torch.cuda.current_device() if torch.cuda.is_initialized() else None
-
-
-def rng_state() -> dict[str, Any]:
-    """The random generators of this rank, in types that torch.load(weights_only=True) reads."""
-    version, numbers, gauss = random.getstate()
-    state = {
-        'cpu': torch.get_rng_state(),
-        'python': [version, torch.tensor(numbers, dtype=torch.int64), gauss],
-    }
-    if _cuda_device() is not None:
-        state['cuda'] = torch.cuda.get_rng_state(_cuda_device())
-    if 'numpy.random' in sys.modules:  # else no code has drawn from it
-        import numpy
-
-        kind, keys, position, has_gauss, cached = numpy.random.get_state()
-        if kind == 'MT19937':
-            keys = torch.tensor(keys.tolist(), dtype=torch.int64)
-            state['numpy'] = [kind, keys, int(position), int(has_gauss), float(cached)]
-    return state
-
-
-def set_rng_state(state):
-    if 'cpu' in state:
-        torch.set_rng_state(state['cpu'])
-    if 'cuda' in state and torch.cuda.is_available():
-        torch.cuda.set_rng_state(state['cuda'], torch.cuda.current_device())
-    if 'python' in state:
-        version, numbers, gauss = state['python']
-        random.setstate((version, tuple(numbers.tolist()), gauss))
-    if 'numpy' in state:
-        import numpy
-
-        kind, keys, *others = state['numpy']
-        numpy.random.set_state((kind, numpy.array(keys.tolist(), dtype=numpy.uint32), *others))
-
-
-def seed_rng(step, rank):
-    """For a rank of which the snapshot has no generators: seeds that follow from step and rank
-    (splitmix64, as in C++)."""
-    mask = 2**64 - 1
-    seed = (step * 0x9E3779B97F4A7C15 + rank + 1) & mask
-    seed = ((seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9) & mask
-    seed ^= seed >> 27
-    torch.manual_seed(seed)
-    random.seed(seed)
-    numpy = sys.modules.get('numpy')
-    if numpy:
-        numpy.random.seed(seed % 2**32)

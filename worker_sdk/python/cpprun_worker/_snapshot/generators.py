@@ -1,0 +1,91 @@
+"""The random generators of a rank, as a snapshot has them."""
+
+from __future__ import annotations
+
+import random
+import sys
+from typing import Any
+
+import torch
+
+from .._sampler import DistributedSampler
+
+
+def _cuda_device():
+    return torch.cuda.current_device() if torch.cuda.is_initialized() else None
+
+
+def rng_state() -> dict[str, Any]:
+    """The random generators of this rank, in types that torch.load(weights_only=True) reads."""
+    version, numbers, gauss = random.getstate()
+    state = {
+        'cpu': torch.get_rng_state(),
+        'python': [version, torch.tensor(numbers, dtype=torch.int64), gauss],
+    }
+    if _cuda_device() is not None:
+        state['cuda'] = torch.cuda.get_rng_state(_cuda_device())
+    if 'numpy.random' in sys.modules:  # else no code has drawn from it
+        import numpy
+
+        kind, keys, position, has_gauss, cached = numpy.random.get_state()
+        if kind == 'MT19937':
+            keys = torch.tensor(keys.tolist(), dtype=torch.int64)
+            state['numpy'] = [kind, keys, int(position), int(has_gauss), float(cached)]
+    return state
+
+
+def set_rng_state(state):
+    if 'cpu' in state:
+        torch.set_rng_state(state['cpu'])
+    if 'cuda' in state and torch.cuda.is_available():
+        torch.cuda.set_rng_state(state['cuda'], torch.cuda.current_device())
+    if 'python' in state:
+        version, numbers, gauss = state['python']
+        random.setstate((version, tuple(numbers.tolist()), gauss))
+    if 'numpy' in state:
+        import numpy
+
+        kind, keys, *others = state['numpy']
+        numpy.random.set_state((kind, numpy.array(keys.tolist(), dtype=numpy.uint32), *others))
+
+
+def seeded_rng_state(step, rank):
+    """For a rank of which the snapshot has no generators: seeds that follow from step and rank
+    (splitmix64, as in C++)."""
+    mask = 2**64 - 1
+    seed = (step * 0x9E3779B97F4A7C15 + rank + 1) & mask
+    seed = ((seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    seed ^= seed >> 27
+    torch.manual_seed(seed)
+    random.seed(seed)
+    numpy = sys.modules.get('numpy')
+    if numpy:
+        numpy.random.seed(seed % 2**32)
+    return rng_state()
+
+
+def resume_generators(rng, objects):
+    """Sets the generators: `rng`, a state of rng_state() or None, and torch.Generators among
+    `objects`, which are loaded already.
+
+    A DataLoader draws a seed when it makes an iterator, from torch's generator or its own. In an
+    epoch that goes on, the training has drawn this number before. So a loader that has a state
+    makes its iterator here, before the generators are set; and if one of the samplers goes on, all
+    generators are set once more when it begins, which is after the draw.
+    """
+    own = [(each, each.get_state()) for each in objects if isinstance(each, torch.Generator)]
+    for each in objects:
+        if isinstance(each, torch.utils.data.DataLoader) and hasattr(each, 'state_dict'):
+            each.state_dict()  # makes the iterator that goes on
+
+    def set_all():
+        if rng is not None:
+            set_rng_state(rng)
+        for generator, state in own:
+            generator.set_state(state)
+
+    set_all()
+    pending = [set_all]
+    for each in objects:
+        if isinstance(each, DistributedSampler):
+            each._when_continued(lambda: pending and pending.pop()())
