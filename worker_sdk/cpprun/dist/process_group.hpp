@@ -62,7 +62,7 @@ struct InitOptions {
 /// default group.
 class ProcessGroup {
  public:
-  struct State;  ///< dist/group_state.hpp
+  struct State;  ///< dist/group/group_state.hpp
 
   ProcessGroup() = default;
   /// For the SDK: a handle of `state`.

@@ -22,7 +22,7 @@ namespace cpprun::dist {
 /// counterpart: torch.distributed.Work. Any thread.
 class Work {
  public:
-  struct State;  ///< dist/work_state.hpp
+  struct State;  ///< dist/collectives/work_state.hpp
 
   Work() = default;  ///< a work that has ended without an error
   /// For the SDK: a handle of `state`.

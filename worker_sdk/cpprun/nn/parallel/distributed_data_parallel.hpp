@@ -48,6 +48,7 @@ class DistributedDataParallel {
       : module_(std::move(module)), core_(module_, std::move(options)) {}
   explicit DistributedDataParallel(torch::nn::ModuleHolder<Module> holder, DdpOptions options = {})
       : DistributedDataParallel(holder.ptr(), std::move(options)) {}
+  /// @}
 
   /// Runs the module's forward, prepares the averaging in backward, and returns the result by
   /// value. With device_ids, moves tensors in the arguments to that device.
@@ -66,7 +67,6 @@ class DistributedDataParallel {
     }
     return output;
   }
-  /// @}
   /// The same as forward().
   template <class... Args>
   auto operator()(Args&&... args) {
