@@ -29,6 +29,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::ThrowsMessage;
 using ::testing::internal::CaptureStderr;
 using ::testing::internal::GetCapturedStderr;
 
@@ -131,10 +132,43 @@ TEST_F(SnapshotAlone, RejectsDuplicateEntries) {
   EXPECT_THROW(Snapshot({.dir = "a", .file = "b"}), std::invalid_argument);
 }
 
-TEST_F(SnapshotAlone, RejectsUnsupportedOptimizers) {
-  const auto net = test::make_net();
-  const auto lbfgs = test::make_optimizer("lbfgs", net->parameters());
-  EXPECT_THROW(Snapshot(in_folder()).track(*lbfgs, net), std::invalid_argument);
+// Else each would replace the other's snapshots, and both would resume from the state of one.
+TEST_F(SnapshotAlone, TwoOfAProgramDoNotShareAPlace) {
+  for (const auto& options : {in_folder(), in_file()}) {
+    const std::string place = options.file.empty() ? options.dir : options.file;
+    int value = 0;
+    Snapshot first(options), second(options), other({.dir = path("other"), .hints = false});
+    for (Snapshot* each : {&first, &second, &other}) each->track("value", value);
+    EXPECT_TRUE(first.save(1) && other.save(1) && first.save(2));
+    EXPECT_TRUE(second.save(3) && other.save(2) && second.save(4));  // it takes the place over
+    const auto text = HasSubstr("another Snapshot of this program saves into " + place + " too");
+    EXPECT_THAT([&] { first.save(5); }, ThrowsMessage<std::invalid_argument>(text));
+    EXPECT_THAT([&] { first.save_async(5); }, ThrowsMessage<std::invalid_argument>(text));
+    EXPECT_THAT([&] { first.maybe_save(5, {.every_steps = 1}); },
+                ThrowsMessage<std::invalid_argument>(text));
+    EXPECT_EQ(second.resume().step, 4);
+  }
+}
+
+TEST_F(SnapshotAlone, ARelativePathDoesNotFollowAChangeOfTheFolder) {
+  const fs::path before = fs::current_path();
+  fs::create_directories(folder_ / "elsewhere");
+  for (SnapshotOptions options :
+       {SnapshotOptions{.dir = "runs"}, SnapshotOptions{.file = "a.pt"}}) {
+    options.hints = options.in_memory = false;
+    fs::current_path(folder_);
+    int value = 3;
+    Snapshot snapshot(options);
+    snapshot.track("value", value);
+    EXPECT_TRUE(snapshot.save(1));
+    fs::current_path(folder_ / "elsewhere");
+    EXPECT_EQ(snapshot.resume().step, 1);
+    EXPECT_TRUE(snapshot.save(2));
+    EXPECT_EQ(fs::path(snapshot.last_path()).string().find(path("")), 0);
+    EXPECT_TRUE(fs::exists(snapshot.last_path()));
+  }
+  fs::current_path(before);
+  EXPECT_TRUE(fs::is_empty(folder_ / "elsewhere"));
 }
 
 TEST_F(SnapshotAlone, KeepsTheTutorialsKeys) {
@@ -187,7 +221,7 @@ TEST_P(SnapshotOptimizers, ContinueExactly) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SnapshotOptimizers,
-                         ::testing::Values("sgd", "adam", "adamw", "adagrad", "rmsprop"));
+                         ::testing::Values("sgd", "adam", "adamw", "adagrad", "rmsprop", "lbfgs"));
 
 TEST_F(SnapshotAlone, NamesKeepMomentumWithItsParameter) {
   const auto net = test::make_net(0);
@@ -211,6 +245,76 @@ TEST_F(SnapshotAlone, NamesKeepMomentumWithItsParameter) {
   Snapshot by_position(in_folder());
   by_position.track(*larger);
   EXPECT_THROW(by_position.resume(), std::runtime_error);  // it has more parameters
+}
+
+// Its vectors have the elements of all parameters, in their order.
+TEST_F(SnapshotAlone, LbfgsNeedsTheSameParameters) {
+  const auto net = test::make_net(0);
+  const auto lbfgs = test::make_optimizer("lbfgs", net->parameters());
+  step(*net, *lbfgs);
+  Snapshot(in_folder()).track(net).track(*lbfgs, net).save(1);
+  const auto refuses = [&](std::vector<at::Tensor> parameters, const test::Net& of) {
+    const auto other = test::make_optimizer("lbfgs", std::move(parameters));
+    Snapshot snapshot(in_folder());
+    snapshot.track("optimizer", *other, of);
+    EXPECT_THAT([&] { snapshot.resume(); },
+                ThrowsMessage<std::runtime_error>(HasSubstr("one state for all of them")));
+    EXPECT_TRUE(other->state().empty());
+  };
+  std::vector<at::Tensor> reversed = net->parameters();
+  std::ranges::reverse(reversed);
+  refuses(reversed, *net);
+  const auto more = test::make_net(0, true);
+  refuses(more->parameters(), *more);
+}
+
+// A folder has the name of its module only if there are several.
+TEST_F(SnapshotAlone, ASecondModuleOrOneLessIsResumed) {
+  const auto net = test::make_net(0), grown = test::make_net(0);
+  const auto sgd = test::make_optimizer("sgd", net->parameters());
+  step(*net, *sgd);
+  Snapshot(in_folder()).track("actor", net).track("optimizer", *sgd).save(1);
+
+  const auto critic = std::make_shared<torch::nn::LinearImpl>(2, 1);
+  const auto resumed = test::make_optimizer("sgd", grown->parameters());
+  {
+    Snapshot strict(in_folder());
+    strict.track("actor", grown).track("critic", critic);
+    EXPECT_THAT([&] { strict.resume(); },
+                ThrowsMessage<std::runtime_error>(
+                    AllOf(HasSubstr("no module 'critic'"), HasSubstr("{.strict = false}"))));
+  }
+  Snapshot two(in_folder());
+  two.track("critic", critic, {.strict = false}).track("actor", grown).track("optimizer", *resumed);
+  CaptureStderr();
+  EXPECT_EQ(two.resume().step, 1);
+  EXPECT_THAT(GetCapturedStderr(), HasSubstr("has nothing of: critic"));
+  EXPECT_EQ(test::fingerprint(*grown), test::fingerprint(*net));
+  EXPECT_EQ(resumed->state().size(), sgd->state().size());
+  ASSERT_TRUE(two.save(2));
+
+  const auto lone = std::make_shared<torch::nn::LinearImpl>(2, 1);
+  Snapshot one(in_folder());
+  one.track("critic", lone);
+  EXPECT_EQ(one.resume().step, 2);
+  EXPECT_TRUE(at::equal(lone->weight, critic->weight));
+}
+
+TEST_F(SnapshotAlone, AModuleWithoutANameIsTheOneCalledModelAmongEqualOnes) {
+  const auto net = std::make_shared<torch::nn::LinearImpl>(2, 1);
+  Snapshot(in_folder()).track(net).save(1);
+  const auto policy = std::make_shared<torch::nn::LinearImpl>(2, 1);
+  const auto target = std::make_shared<torch::nn::LinearImpl>(2, 1);
+  Snapshot unclear(in_folder());
+  unclear.track("target", target, {.strict = false}).track("policy", policy, {.strict = false});
+  EXPECT_THAT([&] { unclear.resume(); },
+              ThrowsMessage<std::runtime_error>(AllOf(
+                  HasSubstr("'target' and 'policy' have the same tensors"), HasSubstr(".dir"))));
+  Snapshot clear(in_folder());
+  clear.track("target", target, {.strict = false}).track("model", policy);
+  EXPECT_EQ(clear.resume().step, 1);
+  EXPECT_TRUE(at::equal(policy->weight, net->weight));
+  EXPECT_FALSE(at::equal(target->weight, net->weight));
 }
 
 TEST_F(SnapshotAlone, ReportsAMismatchAndChangesNothing) {
@@ -349,6 +453,16 @@ TEST_F(SnapshotAlone, SavesByStepsAndByTime) {
 }
 
 // Without an agent memory does not serve, so that only the saves for the disk are made.
+TEST_F(SnapshotAlone, RefusesAScheduleWithoutASave) {
+  Snapshot snapshot(in_folder());
+  for (const SaveWhen& when :
+       {SaveWhen{.disk_every_steps = 5}, SaveWhen{.disk_every = 1min}, SaveWhen{.every_steps = -1},
+        SaveWhen{.every_steps = 1, .disk_every = -1ms}}) {
+    EXPECT_THROW(snapshot.maybe_save(1, when), std::invalid_argument);
+  }
+  EXPECT_FALSE(snapshot.maybe_save(1, {.every_steps = 0}));
+}
+
 TEST_F(SnapshotAlone, WritesSomeSavesToDisk) {
   int64_t value = 0;
   SnapshotOptions options = in_folder();

@@ -55,6 +55,22 @@ def test_five_epochs_three_times_equal_fifteen(ranks, kind):
         assert numbers(job) == pytest.approx(whole, abs=1e-6)
 
 
+@pytest.mark.parametrize('turns', ['pc', 'cp'])
+def test_lbfgs_continues_where_the_other_language_stopped(ranks, turns):
+    """Each step multiplies differences of rounding, so that only few can be compared. A run whose
+    state is lost after the first epoch ends elsewhere."""
+    speak = Languages(ranks, 'lbfgs')
+    whole = numbers(speak.python(2, 'whole.pt'))
+    for i, turn in enumerate(turns):
+        job = (speak.python if turn == 'p' else speak.cpp)(i + 1, 'a.pt')
+        assert start(job.well()) == f'from {i}'
+    assert numbers(job) == pytest.approx(whole, abs=1e-3)
+    forgetful = 'import torch; s = torch.load("b.pt"); s["OPTIMIZER_STATE"]["state"] = {}; '
+    speak.python(1, 'b.pt').well()
+    ranks.run(PYTHON, '-c', forgetful + 'torch.save(s, "b.pt")').well()
+    assert numbers(speak.python(2, 'b.pt')) != pytest.approx(whole, abs=1e-3)
+
+
 def test_python_opens_every_file_of_a_folder(ranks):
     ranks.case('snapshot', 2, 'snapshot_train', 'epochs=1').well()
     folder = ranks.folder / 'snapshots' / 'step-4'

@@ -33,6 +33,12 @@ def starts(job):
     return [line.split(' from ')[1] for line in job.lines('rank') if ' from ' in line]
 
 
+def values_of(ranks, path, name):
+    """The different elements of a tensor."""
+    look = 'import sys, torch; print(*torch.load(sys.argv[1])[sys.argv[2]].unique().tolist())'
+    return ranks.run(PYTHON, '-c', look, path, name).well().out.split()
+
+
 @pytest.mark.parametrize('optimizer', ['sgd', 'adamw'])
 @pytest.mark.parametrize('world', [1, 2, 4])
 def test_killed_rank_costs_nothing(ranks, world, optimizer):
@@ -76,6 +82,9 @@ def test_ranks_that_drift_apart_are_reported_once(ranks):
     (line,) = [line for line in job.err.splitlines() if 'not the same on ranks' in line]
     assert "parameter '1.weight'" in line
     assert 'ranks 0 and 1' in line
+    # Rank 0 has added 0 to it.
+    saved = ranks.folder / 'drifts' / 'step-9' / 'model.pt'
+    assert values_of(ranks, saved, '1.weight') == ['1.0']
 
 
 def test_damaged_copy_in_memory_leaves_the_older_one(ranks):
@@ -252,3 +261,7 @@ def test_parameters_that_differ_between_ranks_are_reported(ranks, apart):
     job = ranks.case('snapshot', 3, 'snapshot_differs', f'apart={apart}').well()
     warning = "parameter '1.weight' is not the same on ranks 0 and 2"
     assert job.err.count(warning) == (not apart)
+    if not apart:  # all of it from rank 0
+        for step in (1, 2):
+            saved = ranks.folder / 'together' / f'step-{step}' / 'model.pt'
+            assert values_of(ranks, saved, '1.weight') == ['1.0']

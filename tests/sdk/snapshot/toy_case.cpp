@@ -30,11 +30,13 @@ void train_epoch(Toy& net, torch::optim::Optimizer& optimizer, const test::Data&
                  data::DistributedSampler& sampler) {
   while (auto rows = sampler.next(16)) {
     const auto batch = torch::tensor(std::vector<int64_t>(rows->begin(), rows->end()));
-    optimizer.zero_grad();
-    torch::mse_loss(net.forward(data.inputs.index_select(0, batch)),
-                    data.targets.index_select(0, batch))
-        .backward();
-    optimizer.step();
+    optimizer.step([&] {
+      optimizer.zero_grad();
+      auto loss = torch::mse_loss(net.forward(data.inputs.index_select(0, batch)),
+                                  data.targets.index_select(0, batch));
+      loss.backward();
+      return loss;
+    });
   }
 }
 

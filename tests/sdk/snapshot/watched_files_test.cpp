@@ -77,7 +77,7 @@ TEST(SnapshotWriter, DoesNotWaitForAFileSystemThatDoesNotAnswer) {
   InMemorySnapshot memory("a test of a file system that does not answer", true);
   SnapshotWriter writer(location, comm, group, memory, {}, hanging.files, milliseconds(100));
   ASSERT_EQ(writer.place_for(1, true), SavePlace::Disk);
-  writer.start({}, 1, 0, "", true);
+  writer.start({}, 1, 0, false, true);
   CaptureStderr();
   EXPECT_FALSE(writer.wait());
   EXPECT_FALSE(writer.wait());

@@ -71,6 +71,25 @@ def test_killed_rank_changes_no_bit(ranks, world):
     assert killed.lines('hash=') == whole.lines('hash=')
 
 
+def test_sigterm_before_the_first_step_loses_nothing(ranks, tmp_path):
+    """Though the first batch takes longer than --shutdown-timeout, so that nothing is saved."""
+    job = ['--standalone', '--nproc-per-node=2', '--shutdown-timeout=1', '--no-python']
+    case = [BIN / 'sdk_trainer_cases', 'trainer_wide', '1', '1', '600000']
+    with subprocess.Popen(
+        [BIN / 'cpprun', *job, *case],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as stopped:
+        for rank in range(2):
+            assert 'Epoch 0' in stopped.stdout.readline(), rank
+        stopped.send_signal(signal.SIGTERM)
+        err = stopped.communicate(timeout=100)[1]
+    assert stopped.returncode == 75, err
+    assert 'nothing is lost' in err
+
+
 def test_sigterm_saves_and_the_same_command_resumes(ranks, tmp_path):
     toy = [BIN / 'ex_toy_trainer', '--solo', '--task', 'regression', '--hash']
     command = [*toy, '--total-epochs', '200', '--save-every', '1000']

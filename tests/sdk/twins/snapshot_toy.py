@@ -28,6 +28,8 @@ def make_optimizer(kind, parameters):
         return torch.optim.Adam(parameters, 0.01, amsgrad=True)
     if kind == 'adagrad':
         return torch.optim.Adagrad(parameters, 0.01)
+    if kind == 'lbfgs':
+        return torch.optim.LBFGS(parameters, 0.1, max_iter=3)
     if kind == 'rmsprop':
         return torch.optim.RMSprop(parameters, 0.01, momentum=0.5, centered=True)
     return torch.optim.AdamW(parameters, 0.01)
@@ -41,6 +43,13 @@ def main(epochs, path, kind):
     optimizer = make_optimizer(kind, net.parameters())
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 4, 0.5)
     sampler = DistributedSampler(range(SAMPLES), num_replicas=1, rank=0)
+
+    def backward(x, y):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(net(x), y)
+        loss.backward()
+        return loss
+
     done = 0
     if os.path.exists(path):
         snapshot = torch.load(path, weights_only=True)
@@ -53,9 +62,7 @@ def main(epochs, path, kind):
     for epoch in range(done, epochs):
         sampler.set_epoch(epoch)
         for batch in torch.tensor(list(sampler)).split(16):
-            optimizer.zero_grad()
-            torch.nn.functional.mse_loss(net(inputs[batch]), targets[batch]).backward()
-            optimizer.step()
+            optimizer.step(lambda: backward(inputs[batch], targets[batch]))  # noqa: B023
         schedule.step()
     state = {f'module.{name}': each for name, each in net.state_dict().items()}
     snapshot = {'MODEL_STATE': state, 'OPTIMIZER_STATE': optimizer.state_dict()}

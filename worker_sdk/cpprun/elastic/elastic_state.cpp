@@ -1,5 +1,7 @@
 #include "cpprun/elastic/elastic_state.hpp"
 
+#include <torch/optim/lbfgs.h>
+
 #include <stdexcept>
 #include <utility>
 
@@ -69,6 +71,11 @@ ElasticState& ElasticState::track(const std::string& name, torch::optim::Optimiz
     throw std::invalid_argument(
         "an ElasticState can't track a ZeroRedundancyOptimizer, of whose state each rank has a "
         "part only: let all ranks resume from a Snapshot");
+  }
+  if (dynamic_cast<torch::optim::LBFGS*>(&optimizer) != nullptr) {
+    throw std::invalid_argument(
+        "an ElasticState can't track LBFGS, which calls the loss several times in a step: let all "
+        "ranks resume from a Snapshot");
   }
   // Without names: all ranks have the same groups.
   return add(name, snapshot::track_optimizer(optimizer, {}));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <stdexcept>
 #include <utility>
 
 #include "common/goodput/save_interval.hpp"
@@ -15,6 +16,17 @@ bool spares_disk(const SaveWhen& when) {
 }
 
 }  // namespace
+
+void check(const SaveWhen& when) {
+  const int64_t lowest = std::min({when.every_steps, int64_t{when.every.count()},
+                                   when.disk_every_steps, int64_t{when.disk_every.count()}});
+  if (lowest < 0) throw std::invalid_argument("a member of SaveWhen is negative");
+  const bool saves = when.every_steps > 0 || when.every.count() > 0 || when.auto_interval;
+  if (saves || !spares_disk(when)) return;
+  throw std::invalid_argument(
+      "SaveWhen has disk_every or disk_every_steps, which choose among the saves of every_steps, "
+      "every and auto_interval, but none of these, so that nothing would be saved");
+}
 
 SaveSchedule::SaveSchedule(const SnapshotComm& comm, std::string owner)
     : comm_(comm), owner_(std::move(owner)) {
@@ -46,6 +58,7 @@ bool SaveSchedule::is_for_disk(int64_t step, const SaveWhen& when) const {
 
 // Clocks differ between ranks, steps do not: rank 0 reads its clock at steps that all ranks know.
 bool SaveSchedule::is_due(int64_t step, const SaveWhen& when, const SaveCost& cost) {
+  check(when);
   const bool by_steps =
       when.every_steps > 0 && step > 0 && step % when.every_steps == 0 && step != saved_step_;
   double interval = std::chrono::duration<double>(when.every).count();

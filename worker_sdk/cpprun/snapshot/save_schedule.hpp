@@ -19,6 +19,9 @@ struct SaveCost {
   double writing = 0;  // until it is on disk, if it goes there
 };
 
+// Throws std::invalid_argument for members that are negative or that have no effect together.
+void check(const SaveWhen& when);
+
 class SaveSchedule {
  public:
   // `comm` must outlive it. `owner`: names the Snapshot, as in other rounds of the process.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
+#include <map>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "common/text.hpp"
 #include "cpprun/dist/process_group.hpp"
 #include "cpprun/optim/grad_scaler.hpp"
+#include "cpprun/snapshot/drift_check.hpp"
 #include "cpprun/snapshot/folder_group.hpp"
 #include "cpprun/snapshot/save/in_memory_snapshot.hpp"
 #include "cpprun/snapshot/save_schedule.hpp"
@@ -73,9 +76,22 @@ snapshot::SnapshotLocation locate(const SnapshotOptions& options) {
   return {launchers.empty() ? "snapshots" : launchers, false};
 }
 
-// Names the Snapshot among those of the job.
-std::string owner_of(const snapshot::SnapshotLocation& location, const SnapshotOptions& options) {
-  return location.path + '\n' + options.file;
+// Names the Snapshot among those of the job, also where another node's working folder differs.
+std::string owner_of(const SnapshotOptions& options) {
+  return locate(options).path + '\n' + options.file;
+}
+
+// The same place after a chdir().
+snapshot::SnapshotLocation absolute(snapshot::SnapshotLocation location) {
+  location.path = std::filesystem::absolute(location.path);
+  return location;
+}
+
+// The number of the Snapshot of this process that has saved at `path` last. One thread, which calls
+// collectives.
+uint64_t& last_saver_at(const std::filesystem::path& path) {
+  static std::map<std::filesystem::path, uint64_t> savers;
+  return savers[path.lexically_normal()];
 }
 
 // Names the states of single ranks that begin anew or are dropped because the world has grown or
@@ -146,6 +162,8 @@ const char* name(SnapshotSource source) {
 struct Snapshot::Impl {
   explicit Impl(SnapshotOptions given);
   snapshot::SavePlace start_save(int64_t step, bool to_disk);
+  void check_location() const;
+  void claim_location();
   bool is_refused(int64_t step);
   bool save_due(int64_t step, const SaveWhen& when);
   Resumed resume(const ResumeOptions& how);
@@ -159,15 +177,17 @@ struct Snapshot::Impl {
   snapshot::InMemorySnapshot memory;
   snapshot::SaveSchedule schedule;
   bool has_hinted = false, has_reported_non_finite = false;
-  uint64_t saves = 0;
+  uint64_t number = 0;  // among the Snapshots of this process; 0: it has not saved yet
+  snapshot::DriftCheck drift;
   snapshot::SnapshotWriter writer;  // the last member: its threads use `memory` and end first
 };
 
 Snapshot::Impl::Impl(SnapshotOptions given)
     : options(std::move(given)),
-      location(locate(options)),
-      memory(owner_of(location, options), options.in_memory),
-      schedule(comm, owner_of(location, options)),
+      location(absolute(locate(options))),
+      memory(owner_of(options), options.in_memory),
+      schedule(comm, owner_of(options)),
+      drift(comm, group, options.hints),
       writer(location, comm, group, memory,
              {static_cast<size_t>(options.keep), options.keep_every}) {
   if (options.keep < 1 || options.keep_every < 0) {
@@ -177,15 +197,35 @@ Snapshot::Impl::Impl(SnapshotOptions given)
 
 snapshot::SavePlace Snapshot::Impl::start_save(int64_t step, bool to_disk) {
   if (step < 0) throw std::invalid_argument("a snapshot's step is negative");
+  check_location();
   const snapshot::SavePlace place = writer.place_for(step, to_disk);
   if (place == snapshot::SavePlace::None || is_refused(step)) return snapshot::SavePlace::None;
-  if (!std::exchange(has_hinted, true) && options.hints) {
-    snapshot::warn_about_mistakes(objects, comm, group);
+  claim_location();
+  if (!std::exchange(has_hinted, true) && options.hints && comm.is_first()) {
+    snapshot::warn_about_untracked(objects);
   }
-  const std::string sample = options.hints ? drift_sample(objects.parameters(), saves++) : "";
+  const bool is_leaders = drift.differs(objects.parameters(), step);
   const bool goes_to_disk = place == snapshot::SavePlace::Disk;
-  writer.start(objects.all(), step, schedule.begin_save(step, goes_to_disk), sample, goes_to_disk);
+  writer.start(objects.all(), step, schedule.begin_save(step, goes_to_disk), is_leaders,
+               goes_to_disk);
   return place;
+}
+
+// A Snapshot may take over the place of one that is no longer used, as after an in-process restart;
+// two that are both used would replace each other's snapshots.
+void Snapshot::Impl::check_location() const {
+  if (number == 0 || last_saver_at(location.path) == number) return;
+  throw std::invalid_argument(
+      "another Snapshot of this program saves into " + location.path +
+      " too, and each replaces the other's snapshots: track all objects with one Snapshot, or "
+      "give each a " +
+      (location.is_single_file ? ".file" : ".dir") + " of its own");
+}
+
+void Snapshot::Impl::claim_location() {
+  static uint64_t last_number = 0;
+  if (number == 0) number = ++last_number;
+  last_saver_at(location.path) = number;
 }
 
 // Collective, with refuse_non_finite: whether some rank has a NaN or an infinity. Rank 0 prints

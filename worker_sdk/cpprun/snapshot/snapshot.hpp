@@ -57,10 +57,12 @@ namespace cpprun {
 /// Where a Snapshot keeps its files, how many, and what it refuses.
 struct SnapshotOptions {
   /// Each snapshot is a folder `DIR/step-N/`. Default: CPPRUN_SNAPSHOT_DIR, which cpprun sets from
-  /// `--snapshot-dir`, else "snapshots".
+  /// `--snapshot-dir`, else "snapshots". A relative path is one of the working folder in which the
+  /// Snapshot is made. Two Snapshots in one program need two folders.
   std::string dir = {};
   /// Instead of folders, one file: each save replaces it and keeps the previous one as `FILE.prev`.
-  /// Ignored under --snapshot-dir, because the launcher can choose among folders only.
+  /// Ignored under --snapshot-dir, because the launcher can choose among folders only: there a
+  /// second Snapshot needs a `dir`.
   std::string file = {};
   int keep = 3;            ///< number of newest folders to keep
   int64_t keep_every = 0;  ///< also keep folders whose step is a multiple of this; 0: none
@@ -72,13 +74,16 @@ struct SnapshotOptions {
   bool refuse_non_finite = false;
 };
 
-/// When maybe_save() saves: as soon as one of the conditions holds. Zero disables a condition.
+/// When maybe_save() saves: as soon as one of the conditions holds. Zero disables a condition; a
+/// negative member is a std::invalid_argument.
 ///
 /// With `disk_every_steps` or `disk_every`, only some of these saves are written to disk: the first
 /// one of this process, each that comes so much later than the last one on disk, and the next one
 /// after a write that has failed or after resume() has gone back behind the last one on disk. The
 /// others are for workers that restart on this node. Where memory does not serve them (no agent of
-/// cpprun, `in_memory` false, nodes with different numbers of ranks), they are left out.
+/// cpprun, `in_memory` false, nodes with different numbers of ranks), they are left out. Without
+/// one of `every_steps`, `every` and `auto_interval` there are no saves to choose from:
+/// std::invalid_argument.
 struct SaveWhen {
   /// Save when `step` is a multiple of this.
   int64_t every_steps = 0;
@@ -102,7 +107,7 @@ enum class SnapshotSource { None, InMemorySnapshot, Disk };
 struct Resumed {
   SnapshotSource source = SnapshotSource::None;  ///< where the state comes from
   int64_t step = 0;  ///< optimizer steps that the state has seen; 0 if there is none
-  std::string path;  ///< folder or file; empty unless source is Disk
+  std::string path;  ///< folder or file, absolute; empty unless source is Disk
   /// True if there was a snapshot.
   explicit operator bool() const { return source != SnapshotSource::None; }
 };
@@ -119,7 +124,8 @@ struct ResumeOptions {
 
 /// Options of Snapshot::track() for a module.
 struct TrackModule {
-  /// As in Python's load_state_dict: a name that only the file or only the module has is an error.
+  /// As in Python's load_state_dict: a name that only the file or only the module has is an error,
+  /// and so is a snapshot that lacks the module. False: what the file lacks stays as it is.
   bool strict = true;
 };
 /// Options of Snapshot::track() for a value.
@@ -246,14 +252,16 @@ class Snapshot {
   Snapshot& operator=(const Snapshot&) = delete;
   ~Snapshot();  ///< waits for the running saves, as wait() does
 
-  /// A module by its parameters and buffers.
+  /// A module by its parameters and buffers. A snapshot of a program that tracked one module only
+  /// has no name of it: among several it is the one with the same tensors, or the one of these
+  /// that is tracked as "model".
   ///
   /// Track each object once, under a name of its own; std::invalid_argument if the name or the
   /// object is tracked already. Overloads without a name use "model", "optimizer", "scheduler",
   /// "sampler" and "scaler".
   Snapshot& track(const std::string& name, torch::nn::Module& model, TrackModule options = {});
   /// An optimizer of the parameters of `model`. The file identifies them by name, so that layers
-  /// may be added or removed between two runs. Throws std::invalid_argument for LBFGS.
+  /// may be added or removed between two runs; not with LBFGS, which has one state for all.
   Snapshot& track(const std::string& name, torch::optim::Optimizer& optimizer,
                   const torch::nn::Module& model);
   /// The same with the names of the modules that are tracked already. If it has parameters of other
@@ -357,7 +365,9 @@ class Snapshot {
   Resumed resume(ResumeOptions options = {});
 
   /// Saves the state after `step` optimizer steps and waits until it is on disk. False: it is not
-  /// on disk, rank 0 has reported the reason on stderr, and training may continue.
+  /// on disk, rank 0 has reported the reason on stderr, and training may continue. Throws
+  /// std::invalid_argument, as all saves do, for a negative step, and if another Snapshot has saved
+  /// into the same folder or file since this one did.
   bool save(int64_t step);
   /// Copies the state into memory and returns; a thread writes it to disk, unless the last one is
   /// still being written: then it stays in memory, where that serves a restarted worker, and rank 0
@@ -372,7 +382,8 @@ class Snapshot {
   /// go to disk is there. A file system that has not answered a call for 4 minutes is not waited
   /// for: false, and the rank prints its path, once.
   bool wait();
-  /// Folder or file of the last snapshot that this process has written; empty if there is none.
+  /// Absolute path of the folder or file of the last snapshot that this process has written; empty
+  /// if there is none.
   /// Waits for the running saves.
   std::string last_path() const;
 

@@ -10,6 +10,7 @@
 #include "common/check.hpp"
 #include "common/version.hpp"
 #include "cpprun/snapshot/save/stage.hpp"
+#include "cpprun/snapshot/save/staged_agreement.hpp"
 #include "cpprun/snapshot/state/state_layout.hpp"
 #include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/snapshot_notice.hpp"
@@ -67,7 +68,6 @@ SnapshotWriter::SnapshotWriter(const SnapshotLocation& location, const SnapshotC
       keep_(keep),
       instance_(next_instance()),
       report_(comm.is_first()),
-      agreement_(comm),
       files_(files),
       answer_timeout_(answer_timeout) {}
 
@@ -132,7 +132,7 @@ std::vector<int64_t> SnapshotWriter::obstacles() {
 }
 
 void SnapshotWriter::start(const std::vector<Tracked>& tracked, int64_t step, double seconds,
-                           const std::string& sample, bool to_disk) {
+                           bool is_leaders, bool to_disk) {
   const auto began = steady_clock::now();
   stager_.start();
   disk_.start();
@@ -144,34 +144,34 @@ void SnapshotWriter::start(const std::vector<Tracked>& tracked, int64_t step, do
   auto save = std::make_shared<Save>(
       Save{{},
            write_context(),
-           sample,
+           {},
            "cpprun/snapshot/" + std::to_string(instance_) + "/" + std::to_string(saves_++) + "/",
            to_disk});
-  save->staged = copied(tracked, step, seconds, save->context.group, save->sample);
+  save->is_staged = copy_state(tracked, step, seconds, is_leaders, *save);
   pause_ = seconds_since(began);
   stager_.run([this, save = std::move(save)] { stage(save); });
 }
 
-// Copies the state into memory. Replaces `sample` by the reason if there is no memory for it.
-Staged SnapshotWriter::copied(const std::vector<Tracked>& tracked, int64_t step, double seconds,
-                              const Group& group, Result<std::string>& sample) {
+// Error: there is no memory for it.
+Status SnapshotWriter::copy_state(const std::vector<Tracked>& tracked, int64_t step, double seconds,
+                                  bool is_leaders, Save& save) {
   Contents contents = capture(tracked, location_.is_single_file, comm_.rank(), {step, seconds});
+  for (Content& each : contents.shared) {
+    for (Storage& storage : each.storages) storage.is_leaders |= is_leaders;
+  }
   const int64_t epoch = epoch_of(tracked, contents);
-  Staged staged = plan(contents, group.share_of(comm_.rank(), memory_.is_lasting()));
-  staged.step = step;
-  staged.epoch = epoch;
+  save.staged = plan(contents, save.context.group.share_of(comm_.rank(), memory_.is_lasting()));
+  save.staged.step = step;
+  save.staged.epoch = epoch;
   const snapshot_files::SlotLabel label{.step = step,
                                         .round = worker::environment_or_default().round,
                                         .rank = comm_.rank(),
                                         .world_size = comm_.world()};
   const auto written_at = disk_.is_busy() ? std::optional(written_at_) : std::nullopt;
-  const auto slot = memory_.begin(label, staged, bytes_of(staged), written_at);
-  if (slot) {
-    copy(contents, *slot, staged);
-  } else {
-    sample = slot.error();
-  }
-  return staged;
+  const auto slot = memory_.begin(label, save.staged, bytes_of(save.staged), written_at);
+  if (!slot) return slot.error();
+  copy(contents, *slot, save.staged);
+  return {};
 }
 
 // In the stager.
@@ -196,13 +196,11 @@ void SnapshotWriter::stage(const std::shared_ptr<Save>& save) {
 }
 
 Status SnapshotWriter::complete(Save& save, StoreChannel& channel) {
-  if (save.sample) memory_.write_index(save.staged);
-  const Status agreed = agreement_.agree(save.sample, channel);
-  if (!save.sample) return save.sample.error();
-  if (!agreed) return agreed;
-  memory_.complete(save.staged.step);
-  agreement_.compare(*save.sample, save.staged.step, save.context.group, channel);
-  return {};
+  if (save.is_staged) memory_.write_index(save.staged);
+  const Status agreed = agree_on_staged(save.is_staged, comm_, channel);
+  if (!save.is_staged) return save.is_staged.error();
+  if (agreed) memory_.complete(save.staged.step);
+  return agreed;
 }
 
 // In the disk's thread.

@@ -15,7 +15,6 @@
 #include "cpprun/snapshot/save/background_thread.hpp"
 #include "cpprun/snapshot/save/in_memory_snapshot.hpp"
 #include "cpprun/snapshot/save/save_report.hpp"
-#include "cpprun/snapshot/save/staged_agreement.hpp"
 #include "cpprun/snapshot/save/watched_files.hpp"
 #include "cpprun/snapshot/save/writing.hpp"
 #include "cpprun/snapshot/save_schedule.hpp"
@@ -44,9 +43,10 @@ class SnapshotWriter {
   // the last write has failed; if it can't, rank 0 prints that, once.
   SavePlace place_for(int64_t step, bool to_disk);
   // Collective, where place_for() permits it. Copies the state of `tracked` and starts to save it.
-  // `seconds`: training time so far. `sample`: of a parameter, to be compared between ranks.
-  void start(const std::vector<Tracked>& tracked, int64_t step, double seconds,
-             const std::string& sample, bool to_disk);
+  // `seconds`: training time so far. `is_leaders`: all of the shared state is that of the folder's
+  // lowest rank, because the ranks differ.
+  void start(const std::vector<Tracked>& tracked, int64_t step, double seconds, bool is_leaders,
+             bool to_disk);
   // Waits for the running saves. True if the last one is in memory, and the last one that was to go
   // to disk is there. False also if a call of the file system lasts longer than `answer_timeout`:
   // then the save continues.
@@ -65,14 +65,14 @@ class SnapshotWriter {
   struct Save {
     Staged staged;
     WriteContext context;
-    Result<std::string> sample;  // or why this rank has no state in memory
-    std::string prefix;          // of its store keys
+    Status is_staged;    // or why this rank has no state in memory
+    std::string prefix;  // of its store keys
     bool to_disk = false;
   };
 
   std::vector<int64_t> obstacles();
-  Staged copied(const std::vector<Tracked>& tracked, int64_t step, double seconds,
-                const Group& group, Result<std::string>& sample);
+  Status copy_state(const std::vector<Tracked>& tracked, int64_t step, double seconds,
+                    bool is_leaders, Save& save);
   WriteContext write_context();
   void stage(const std::shared_ptr<Save>& save);
   Status complete(Save& save, StoreChannel& channel);
@@ -100,7 +100,6 @@ class SnapshotWriter {
   // A store connection for each thread. Other ranks may still read the keys of the last channels.
   dist::Store staging_store_, writing_store_;
   // The stager's while it runs, else the training thread's.
-  StagedAgreement agreement_;
   std::unique_ptr<StoreChannel> last_staging_;
   size_t written_at_ = 0;  // offset of the slot that is written to disk
   // The disk's thread's while it runs, else the training thread's.

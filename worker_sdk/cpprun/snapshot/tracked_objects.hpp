@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "cpprun/snapshot/folder_group.hpp"
 #include "cpprun/snapshot/state/tracked.hpp"
 
 namespace cpprun::snapshot {
@@ -28,14 +27,7 @@ class TrackedObjects {
   std::vector<Tracked> all_;
 };
 
-// Collective; in hints.cpp. Warns on stderr about SDK objects of this process that the Snapshot
-// does not track, and about parameters that differ between the ranks of a group, which write only
-// one copy of them.
-void warn_about_mistakes(const TrackedObjects& objects, const SnapshotComm& comm,
-                         FolderGroup& group);
-
-// A part of one parameter, another one for each `number`: its name and its checksum, to be compared
-// between ranks. At most 1 MiB, so that it costs little. Empty: there is none to compare.
-std::string drift_sample(const std::vector<NamedParameter>& parameters, uint64_t number);
+// In hints.cpp. Warns on stderr about SDK objects of this process that the Snapshot does not track.
+void warn_about_untracked(const TrackedObjects& objects);
 
 }  // namespace cpprun::snapshot

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <stdexcept>
+#include <utility>
 
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/process_group.hpp"
 #include "cpprun/optim/clip_grad.hpp"
+#include "cpprun/snapshot/save_schedule.hpp"
 #include "cpprun/worker/agent_link.hpp"
 #include "cpprun/worker/faults.hpp"
 #include "cpprun/worker/snapshot_notice.hpp"
@@ -21,6 +24,12 @@ namespace {
 void print_line(std::FILE* out, const std::string& line) {
   std::fputs((line + '\n').c_str(), out);
   std::fflush(out);
+}
+
+// The tutorial prints the path as it was given.
+std::string shown(const std::string& path) {
+  const std::string folder = std::filesystem::current_path().string() + '/';
+  return path.starts_with(folder) ? path.substr(folder.size()) : path;
 }
 
 constexpr double kStopInterval = 10;  // seconds; PollSchedule checks ten times as often
@@ -47,6 +56,8 @@ TrainerCore::TrainerCore(const TrainerOptions& options)
     throw std::invalid_argument("the Trainer's accumulate is " +
                                 std::to_string(options.accumulate) + ": it must be at least 1");
   }
+  snapshot::check(options.save_when);
+  worker::heartbeat(0, worker::Phase::Starting);
 }
 
 void TrainerCore::announce() {
@@ -59,8 +70,10 @@ void TrainerCore::announce() {
     if (accumulate > 1) text += " x " + std::to_string(accumulate) + " batches";
     print_line(stderr, text + ')');
   }
-  is_announced_ = true;
+  if (std::exchange(is_announced_, true)) return;
   worker::report_ready();
+  // The first batch may take as long as what comes before it.
+  worker::heartbeat(0, worker::Phase::Starting);
 }
 
 void TrainerCore::begin_epoch(int epoch, size_t samples, size_t remaining) {
@@ -105,7 +118,7 @@ void TrainerCore::save(int epoch) {
   is_saved_ = snapshot_.save(step_);
   if (!is_saved_ || !is_main_process_ || !options_.verbose) return;
   print_line(stdout, "Epoch " + std::to_string(epoch) + " | Training snapshot saved at " +
-                         snapshot_.last_path());
+                         shown(snapshot_.last_path()));
 }
 
 void TrainerCore::print_done(int max_epochs) const {

@@ -58,7 +58,8 @@ struct Window {
 
 class TrainerCore {
  public:
-  // Throws std::invalid_argument for invalid options.
+  // Throws std::invalid_argument for invalid options. Reports to the agent that no step is made
+  // yet, so that a stop request before the first one loses nothing.
   explicit TrainerCore(const TrainerOptions& options);
 
   int gpu_id() const { return gpu_id_; }

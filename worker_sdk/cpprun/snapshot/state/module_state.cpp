@@ -95,6 +95,7 @@ std::vector<NamedParameter> named_parameters(const torch::nn::Module& module) {
 Tracked track_module(torch::nn::Module& module, bool is_strict) {
   return {.name = {},
           .kind = Kind::Module,
+          .is_strict = is_strict,
           .object = &module,
           .save = [&module](Capture& capture) { return save(module, capture); },
           .load = [&module, is_strict](

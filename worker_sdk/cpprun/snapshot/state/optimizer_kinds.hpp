@@ -6,9 +6,12 @@
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
+#include <torch/optim/lbfgs.h>
 #include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 
+#include <cstdint>
+#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +19,21 @@
 #include "snapshot_files/pickle/value.hpp"
 
 namespace cpprun::snapshot {
+
+// Fields of LBFGS, for which Python's type differs from that of other optimizers' fields.
+struct WholeNumber {  // an int, where a count of steps is a tensor
+  int64_t& value;
+};
+struct LateNumber {  // missing before the first step
+  double& value;
+};
+struct OneElement {  // a tensor without dimensions; Python may have a number
+  at::Tensor& tensor;
+};
+struct TensorList {  // each as a field of type Tensor, or as OneElement
+  std::deque<at::Tensor>& tensors;
+  bool has_one_element_each;
+};
 
 template <class F>
 void fields(torch::optim::SGDOptions& o, F&& f) {
@@ -67,10 +85,27 @@ void fields(torch::optim::RMSpropParamState& s, F&& f) {
   f("momentum_buffer", s.momentum_buffer()), f("grad_avg", s.grad_avg());
 }
 
+template <class F>
+void fields(torch::optim::LBFGSOptions& o, F&& f) {
+  f("lr", o.lr()), f("max_iter", WholeNumber{o.max_iter()}), f("max_eval", o.max_eval());
+  f("tolerance_grad", o.tolerance_grad()), f("tolerance_change", o.tolerance_change());
+  f("history_size", WholeNumber{o.history_size()}), f("line_search_fn", o.line_search_fn());
+}
+// Without "al", which each step fills anew.
+template <class F>
+void fields(torch::optim::LBFGSParamState& s, F&& f) {
+  f("func_evals", WholeNumber{s.func_evals()}), f("n_iter", WholeNumber{s.n_iter()});
+  f("d", s.d()), f("t", LateNumber{s.t()}), f("old_dirs", TensorList{s.old_dirs(), false});
+  f("old_stps", TensorList{s.old_stps(), false}), f("ro", TensorList{s.ro(), true});
+  f("H_diag", OneElement{s.H_diag()}), f("prev_flat_grad", s.prev_flat_grad());
+  f("prev_loss", LateNumber{s.prev_loss()});
+}
+
 // Options that only Python's groups have, with the values that describe LibTorch's behaviour.
 using Extras = std::vector<std::pair<std::string, pickle::Value>>;
 template <class Options>
 Extras python_extras() {
+  if constexpr (std::is_same_v<Options, torch::optim::LBFGSOptions>) return {};
   Extras extras{{"maximize", false}, {"foreach", pickle::None{}}, {"differentiable", false}};
   constexpr bool kIsSgd = std::is_same_v<Options, torch::optim::SGDOptions>;
   constexpr bool kIsAdagrad = std::is_same_v<Options, torch::optim::AdagradOptions>;
@@ -84,6 +119,11 @@ Extras python_extras() {
   }
   return extras;
 }
+
+// LBFGS has one state for all parameters together: vectors of all their elements, kept as the state
+// of the first one.
+template <class State>
+concept JointState = std::is_same_v<State, torch::optim::LBFGSParamState>;
 
 template <class Optimizer, class Options, class State>
 struct OptimizerKind {
@@ -107,7 +147,8 @@ bool with_kind(const torch::optim::Optimizer& optimizer, F&& f) {
          attempt(OptimizerKind<Adam, AdamOptions, AdamParamState>()) ||
          attempt(OptimizerKind<AdamW, AdamWOptions, AdamWParamState>()) ||
          attempt(OptimizerKind<Adagrad, AdagradOptions, AdagradParamState>()) ||
-         attempt(OptimizerKind<RMSprop, RMSpropOptions, RMSpropParamState>());
+         attempt(OptimizerKind<RMSprop, RMSpropOptions, RMSpropParamState>()) ||
+         attempt(OptimizerKind<LBFGS, LBFGSOptions, LBFGSParamState>());
 }
 
 }  // namespace cpprun::snapshot

@@ -1,6 +1,5 @@
 // Optimizers, saved as Python's state_dict: {"state": {0: {...}}, "param_groups": [...]}, with the
 // names of the parameters as "param_names", as Python does for named parameters.
-#include <torch/optim/lbfgs.h>
 #include <torch/serialize/archive.h>
 
 #include <algorithm>
@@ -61,12 +60,29 @@ struct Saving {
   void operator()(const char* name, const at::Tensor& tensor) {
     if (tensor.defined()) dict.pairs.emplace_back(name, capture.add(tensor));
   }
+  template <class T>
+  void operator()(const char* name, const std::optional<T>& value) {
+    dict.pairs.emplace_back(name, value ? Value(*value) : Value(pickle::None{}));
+  }
+  void operator()(const char* name, WholeNumber number) {
+    dict.pairs.emplace_back(name, number.value);
+  }
+  void operator()(const char* name, LateNumber number) {
+    dict.pairs.emplace_back(name, number.value);
+  }
+  void operator()(const char* name, OneElement one) { (*this)(name, one.tensor); }
+  void operator()(const char* name, const TensorList& list) {
+    List all;
+    for (const at::Tensor& each : list.tensors) all.items.emplace_back(capture.add(each));
+    dict.pairs.emplace_back(name, std::move(all));
+  }
 };
 
 struct Loading {
   const Dict& dict;
   const Storages& storages;
-  at::Tensor parameter;  // undefined for options
+  at::Tensor parameter = {};        // undefined for options
+  std::vector<int64_t> shape = {};  // of the state's tensors
   void operator()(const char* name, double& value) { value = number_of(at(dict, name), storages); }
   void operator()(const char* name, bool& value) {
     value = number_of(at(dict, name), storages) != 0;
@@ -81,19 +97,60 @@ struct Loading {
   void operator()(const char* name, int64_t& steps) {
     steps = static_cast<int64_t>(number_of(at(dict, name), storages));
   }
+  // Python omits an undefined tensor or writes None.
   void operator()(const char* name, at::Tensor& tensor) {
     const auto* ref = dict.find_as<TensorRef>(name);
-    tensor.reset();  // Python omits an undefined tensor or writes None
-    if (ref == nullptr) return;
-    if (parameter.sizes() != at::IntArrayRef(ref->sizes)) {
+    tensor = ref == nullptr ? at::Tensor() : read(name, *ref, shape);
+  }
+  void operator()(const char* name, std::optional<int64_t>& value) {
+    const Value& held = at(dict, name);
+    value.reset();
+    if (held.get_if<pickle::None>() == nullptr) (*this)(name, value.emplace());
+  }
+  void operator()(const char* name, std::optional<std::string>& value) {
+    const Value& held = at(dict, name);
+    value.reset();
+    if (held.get_if<pickle::None>() == nullptr) value = item_as<std::string>(held, name);
+  }
+  void operator()(const char* name, WholeNumber number) { (*this)(name, number.value); }
+  void operator()(const char* name, LateNumber number) {
+    const Value* held = dict.find(name);
+    const bool is_there = held != nullptr && held->get_if<pickle::None>() == nullptr;
+    number.value = is_there ? number_of(*held, storages) : 0;
+  }
+  void operator()(const char* name, OneElement one) {
+    const Value* held = dict.find(name);
+    one.tensor = held == nullptr ? at::Tensor() : element(name, *held);
+  }
+  void operator()(const char* name, const TensorList& list) {
+    list.tensors.clear();
+    if (dict.find(name) == nullptr) return;
+    for (const Value& each : item_as<List>(at(dict, name), name).items) {
+      list.tensors.push_back(list.has_one_element_each
+                                 ? element(name, each)
+                                 : read(name, item_as<TensorRef>(each, name), shape));
+    }
+  }
+
+ private:
+  at::Tensor read(const char* name, const TensorRef& ref, const std::vector<int64_t>& wanted) {
+    if (ref.sizes != wanted) {
       std::ostringstream text;
-      text << name << " has the shape " << at::IntArrayRef(ref->sizes) << ", its parameter has "
-           << parameter.sizes();
+      text << name << " has the shape " << at::IntArrayRef(ref.sizes) << ", "
+           << (wanted == parameter.sizes() ? "its parameter has " : "the parameters need ")
+           << at::IntArrayRef(wanted);
       refuse(text.str());
     }
-    // As in Python, state takes the device and dtype that the parameter has now.
-    tensor = make_tensor(*ref, storages).to(parameter.device());
-    if (parameter.is_floating_point()) tensor = tensor.to(parameter.scalar_type());
+    return as_state(make_tensor(ref, storages));
+  }
+  at::Tensor element(const char* name, const Value& held) {
+    if (const auto* ref = held.get_if<TensorRef>()) return read(name, *ref, {});
+    return as_state(at::scalar_tensor(number_of(held, storages)));
+  }
+  // As in Python, state takes the device and dtype that the parameter has now.
+  at::Tensor as_state(const at::Tensor& tensor) const {
+    const at::Tensor moved = tensor.to(parameter.device());
+    return parameter.is_floating_point() ? moved.to(parameter.scalar_type()) : moved;
   }
 };
 
@@ -205,7 +262,32 @@ Ids match(const std::vector<FileGroup>& groups, const Optimizer& optimizer, cons
       return names.contains(each.unsafeGetTensorImpl());
     });
   });
-  return is_named && knows_all ? ids_by_name(groups, names) : ids_by_position(groups, optimizer);
+  if (!is_named || !knows_all) return ids_by_position(groups, optimizer);
+  Ids ids = ids_by_name(groups, names);
+  // Names have the module's before them only if several modules were tracked.
+  return ids.empty() ? ids_by_position(groups, optimizer) : ids;
+}
+
+// Of the tensors of the state that is kept for `parameter`.
+template <class Kind>
+std::vector<int64_t> shape_of_state(const Optimizer& optimizer, const at::Tensor& parameter) {
+  if constexpr (!JointState<typename Kind::ParamState>) return parameter.sizes().vec();
+  int64_t all = 0;
+  for (const at::Tensor& each : optimizer.param_groups()[0].params()) all += each.numel();
+  return {all};
+}
+
+// The elements of a joint state are in the order of the parameters.
+void check_same_parameters(const std::vector<FileGroup>& groups, const Ids& ids,
+                           const Optimizer& optimizer) {
+  std::vector<int64_t> own;
+  for (const at::Tensor& each : optimizer.param_groups()[0].params()) {
+    const auto found = ids.find(each.unsafeGetTensorImpl());
+    own.push_back(found == ids.end() ? -1 : found->second);
+  }
+  if (own != groups[0].ids) {
+    refuse("it has other parameters, or in another order, and LBFGS has one state for all of them");
+  }
 }
 
 // Refuses options of Python that LibTorch's optimizers lack.
@@ -226,6 +308,7 @@ void load_groups(Optimizer& optimizer, const Names& names, const Dict& dict,
   using State = typename Kind::ParamState;
   const auto groups = read_groups(dict);
   const Ids ids = match(groups, optimizer, names);
+  if constexpr (JointState<State>) check_same_parameters(groups, ids, optimizer);
   std::map<int64_t, const Dict*> in_file;
   for (const auto& [key, held] : item_as<Dict>(at(dict, "state"), "state").pairs) {
     in_file[item_as<int64_t>(key, "a key of the state")] = &item_as<Dict>(held, "a state");
@@ -241,14 +324,15 @@ void load_groups(Optimizer& optimizer, const Names& names, const Dict& dict,
       const auto found = in_file.find(id->second);
       if (found == in_file.end()) continue;
       state = std::make_unique<State>();
-      fields(*state, Loading{*found->second, storages, parameter});
+      fields(*state, Loading{*found->second, storages, parameter,
+                             shape_of_state<Kind>(optimizer, parameter)});
     }
   }
   for (size_t i = 0; i < groups.size(); ++i) {
     using Options = typename Kind::GroupOptions;
     check_extras(*groups[i].options, python_extras<Options>(), storages);
     fields(static_cast<Options&>(optimizer.param_groups()[i].options()),
-           Loading{*groups[i].options, storages, {}});
+           Loading{*groups[i].options, storages});
   }
   for (auto& [key, state] : states) {
     if (state)
@@ -265,6 +349,12 @@ struct Listing {
   void operator()(const char*, int64_t) {}
   void operator()(const char* name, const at::Tensor& tensor) {
     if (tensor.defined()) all.push_back({prefix + name, tensor});
+  }
+  void operator()(const char*, WholeNumber) {}
+  void operator()(const char*, LateNumber) {}
+  void operator()(const char* name, OneElement one) { (*this)(name, one.tensor); }
+  void operator()(const char* name, const TensorList& list) {
+    for (const at::Tensor& each : list.tensors) (*this)(name, each);
   }
 };
 
@@ -308,9 +398,6 @@ void load_archive(Optimizer& optimizer, const Dict& dict, const Storages& storag
 }  // namespace
 
 Tracked track_optimizer(Optimizer& optimizer, std::vector<NamedParameter> given) {
-  if (dynamic_cast<torch::optim::LBFGS*>(&optimizer) != nullptr) {
-    throw std::invalid_argument("LBFGS can't be tracked: LibTorch has no way to save its state");
-  }
   if (dynamic_cast<optim::ShardedOptimizer*>(&optimizer) != nullptr &&
       !with_kind(optimizer, [](auto) {})) {
     throw std::invalid_argument(

@@ -49,8 +49,9 @@ struct StateBroadcast {
 // Collective, if the optimizer is sharded. The states that other ranks keep, by TensorImpl; empty
 // for other optimizers. Saves put them into the file as if this rank kept them.
 template <class Kind>
-std::map<const void*, std::unique_ptr<typename Kind::ParamState>> states_of_other_ranks(
-    torch::optim::Optimizer& optimizer, Kind) {
+requires(!JointState<typename Kind::ParamState>)
+    std::map<const void*, std::unique_ptr<typename Kind::ParamState>> states_of_other_ranks(
+        torch::optim::Optimizer& optimizer, Kind) {
   std::map<const void*, std::unique_ptr<typename Kind::ParamState>> others;
   auto* const sharded = dynamic_cast<optim::ShardedOptimizer*>(&optimizer);
   if (sharded == nullptr || dist::get_world_size(sharded->process_group()) == 1) return others;
@@ -83,6 +84,13 @@ std::map<const void*, std::unique_ptr<typename Kind::ParamState>> states_of_othe
            StateBroadcast{outline->second, parameters[i], sharded->process_group(), source});
   }
   return others;
+}
+// A joint state is never sharded.
+template <class Kind>
+requires JointState<typename Kind::ParamState>
+    std::map<const void*, std::unique_ptr<typename Kind::ParamState>> states_of_other_ranks(
+        torch::optim::Optimizer&, Kind) {
+  return {};
 }
 
 }  // namespace cpprun::snapshot

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <stdexcept>
 
+#include "common/text.hpp"
+#include "cpprun/snapshot/state/names.hpp"
 #include "snapshot_files/folders/manifest.hpp"
 
 namespace cpprun::snapshot {
@@ -32,13 +35,71 @@ bool is_empty(const Value& value) {
   return dict != nullptr && dict->pairs.empty();
 }
 
+// Whether model.pt has several modules by name; else it is the state_dict of the only one.
+bool has_names(const Value& models) {
+  const auto* dict = models.get_if<Dict>();
+  return dict != nullptr && !dict->pairs.empty() &&
+         std::ranges::all_of(dict->pairs, [](const auto& pair) {
+           return pair.second.template get_if<Dict>() != nullptr;
+         });
+}
+
+// Whether the state_dict has the module's tensors and no others.
+bool fits(const Tracked& module, const Value& state) {
+  const auto* dict = state.get_if<Dict>();
+  if (dict == nullptr) return false;
+  const std::vector<Named> mine = module.trained();
+  std::set<std::string> wanted;
+  for (const Named& each : mine) wanted.insert(each.name);
+  std::vector<std::string> in_file;
+  for (const auto& [key, held] : dict->pairs) {
+    if (const auto* name = key.get_if<std::string>()) in_file.push_back(*name);
+  }
+  const auto names = align(in_file, wanted);
+  return names.size() == in_file.size() && std::ranges::all_of(mine, [&](const Named& each) {
+           const auto name = names.find(each.name);
+           const auto* ref =
+               name == names.end() ? nullptr : dict->find_as<pickle::TensorRef>(name->second);
+           return ref != nullptr && each.tensor.sizes() == at::IntArrayRef(ref->sizes);
+         });
+}
+
+// The module of which a Snapshot that tracked no other has saved `state`. Throws
+// std::runtime_error: several fit, or none.
+const Tracked* only_module(const std::vector<Tracked>& tracked, const Value& state) {
+  std::vector<const Tracked*> modules, fitting;
+  for (const Tracked& each : tracked) {
+    if (each.kind == Kind::Module) modules.push_back(&each);
+  }
+  if (modules.size() < 2) return modules.empty() ? nullptr : modules[0];
+  std::vector<std::string> names;
+  for (const Tracked* each : modules) {
+    if (!fits(*each, state)) continue;
+    fitting.push_back(each);
+    names.push_back("'" + each->name + "'");
+  }
+  if (fitting.size() == 1) return fitting[0];
+  const auto named =
+      std::ranges::find(fitting, "model", [](const auto* each) { return each->name; });
+  if (named != fitting.end()) return *named;  // the default
+  throw std::runtime_error(
+      "the snapshot has one module and no name of it, because no other was tracked; " +
+      (fitting.empty() ? "none of the tracked modules has the same tensors"
+                       : text::join(names, " and ") + " have the same tensors") +
+      ": resume with a Snapshot that tracks this module only, and save with one that has another "
+      ".dir");
+}
+
 // Finds the saved value of a tracked object in either form.
 class Finder {
  public:
-  Finder(bool is_single, int rank, size_t modules, const Loaded& loaded)
-      : is_single_(is_single), modules_(modules) {
+  Finder(const std::vector<Tracked>& tracked, bool is_single, int rank, const Loaded& loaded)
+      : is_single_(is_single) {
     shared_ = file(loaded, is_single ? kSingleName : kOptimizerName);
     models_ = file(loaded, is_single ? kSingleName : kModelName);
+    if (!is_single && models_ != nullptr && !has_names(models_->value)) {
+      whole_ = only_module(tracked, models_->value);
+    }
     // An in-memory snapshot of the single-file form has a rank file too.
     own_ = file(loaded, rank_file_name(rank).c_str());
     if (!is_single || own_ != nullptr) {
@@ -63,8 +124,7 @@ class Finder {
     }
     const LoadedFile* where = each.kind == Kind::Module ? models_ : shared_;
     if (where == nullptr) return {};
-    const bool is_whole = !is_single_ && each.kind == Kind::Module && modules_ == 1;
-    return {is_whole ? &where->value : find(where, key_of(each, is_single_)),
+    return {&each == whole_ ? &where->value : find(where, key_of(each, is_single_)),
             where->storages.get()};
   }
   const Value* counter(const char* key) const { return find(shared_, key); }
@@ -81,7 +141,7 @@ class Finder {
   }
 
   const bool is_single_;
-  const size_t modules_;
+  const Tracked* whole_ = nullptr;  // the module that model.pt is the state_dict of
   const LoadedFile *shared_ = nullptr, *models_ = nullptr, *own_ = nullptr;
   const Dict* own_dict_ = nullptr;
 };
@@ -127,7 +187,7 @@ Contents capture(const std::vector<Tracked>& tracked, bool is_single, int rank,
 }
 
 Applied apply(const std::vector<Tracked>& tracked, bool is_single, int rank, const Loaded& loaded) {
-  const Finder finder(is_single, rank, modules_of(tracked), loaded);
+  const Finder finder(tracked, is_single, rank, loaded);
   Applied applied;
   applied.is_marked = finder.counter(kFormatKey) != nullptr;
   if (const Value* step = finder.counter(kStepKey)) {
@@ -138,8 +198,9 @@ Applied apply(const std::vector<Tracked>& tracked, bool is_single, int rank, con
   }
   for (const Tracked& each : tracked) {
     const auto found = finder.find(each);
-    if (found.value == nullptr && each.kind == Kind::Module) {
-      throw std::runtime_error("the snapshot has no module '" + each.name + "'");
+    if (found.value == nullptr && each.is_strict) {
+      throw std::runtime_error("the snapshot has no module '" + each.name +
+                               "'; track it with {.strict = false} to begin with it as it is");
     }
     if (found.value == nullptr) {
       const bool is_missing = !each.is_optional && (!each.is_per_rank || finder.has_own());

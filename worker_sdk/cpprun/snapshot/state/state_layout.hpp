@@ -49,7 +49,7 @@ using Loaded = std::map<std::string, LoadedFile>;
 
 struct Applied {
   Counters counters;
-  std::vector<std::string> missing;  // tracked objects, not modules, that the files do not have
+  std::vector<std::string> missing;  // tracked objects that the files do not have
   bool is_marked = false;            // cpprun wrote the files
 };
 // Throws std::runtime_error that names the object that does not match.

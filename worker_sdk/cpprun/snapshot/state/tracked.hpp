@@ -20,6 +20,7 @@ struct Tracked {
   Kind kind = Kind::Value;
   bool is_per_rank = false;  // else the same on all ranks
   bool is_optional = false;  // no warning if a snapshot lacks it
+  bool is_strict = false;    // an error if a snapshot lacks it
   const void* object = nullptr;
   std::function<pickle::Value(Capture&)> save = {};
   // Throws std::runtime_error that names what does not match.
