@@ -7,6 +7,8 @@ import datetime
 import itertools
 import os
 import pickle
+import sys
+import threading
 from typing import NamedTuple
 
 import torch
@@ -19,6 +21,9 @@ from .files import OutputFile, SnapshotFileError
 
 # A rank waits this long for the shards of the others; then it gives this snapshot up.
 SHARDS_TIMEOUT = datetime.timedelta(seconds=600)
+# After this time a training thread reports that it waits for other ranks. A rank may well be some
+# seconds behind the others, and a user soon kills a program that does nothing.
+REMINDER = datetime.timedelta(seconds=30)
 NO_MARKER = 'none'
 _ROW = 256  # bytes of a rank in a gather of short values, 8 of them for the length
 
@@ -30,6 +35,7 @@ class Ranks:
 
     def __init__(self):
         self.rank, self.world = 0, 1
+        self._has_reminded = False
         self._training = self._staging = self._writing = None
         if dist.is_available() and dist.is_initialized():
             self.rank, self.world = dist.get_rank(), dist.get_world_size()
@@ -38,14 +44,45 @@ class Ranks:
                 'a Snapshot was made before the process group: call init_process_group() first'
             )
         if self.world > 1:
-            self._training, self._staging, self._writing = (
-                dist.new_group(backend='gloo', timeout=SHARDS_TIMEOUT) for _ in range(3)
-            )
+            with self._reminding():
+                self._training, self._staging, self._writing = (
+                    dist.new_group(backend='gloo', timeout=SHARDS_TIMEOUT) for _ in range(3)
+                )
         self.local_rank = _environment.number('LOCAL_RANK', 0)
         self.first_of_node = self.rank - self.local_rank
         count = _environment.number('LOCAL_WORLD_SIZE', 1)
         self.of_node = range(self.first_of_node, self.first_of_node + count)
         self.is_first = self.rank == 0
+
+    @contextlib.contextmanager
+    def _reminding(self):
+        timer = threading.Timer(REMINDER.total_seconds(), self._remind)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _finish(self, work):
+        """Waits for a collective of the training thread."""
+        try:
+            work.wait(REMINDER)
+        except RuntimeError:  # the time is over, or it has failed
+            if not work.is_completed():
+                self._remind()
+            work.wait()
+
+    def _remind(self):
+        """On ranks 0 and 1 only: if one of a thousand ranks is slow, the others wait for it."""
+        if self._has_reminded or self.rank > 1:
+            return
+        self._has_reminded = True
+        sys.stderr.write(
+            f'cpprun: rank {self.rank} has waited {REMINDER.total_seconds():g} s for other ranks '
+            'in a call of Snapshot: all ranks have to make the Snapshot and call its methods at '
+            'the same steps, not only one of them (`if rank == 0:`)\n'
+        )
 
     def local_rank_of(self, rank):
         """None for a rank of another node."""
@@ -85,7 +122,7 @@ class Ranks:
         work = dist.all_reduce(found, dist.ReduceOp.MAX, group=self._training, async_op=True)
 
         def result():
-            work.wait()
+            self._finish(work)
             return found.tolist()
 
         return result
@@ -95,7 +132,7 @@ class Ranks:
         if self.world == 1:
             return list(numbers)
         found = torch.tensor(numbers, dtype=torch.int64)
-        dist.broadcast(found, 0, group=self._training)
+        self._finish(dist.broadcast(found, 0, group=self._training, async_op=True))
         return found.tolist()
 
     def _gather(self, value, group):
@@ -105,9 +142,9 @@ class Ranks:
         packed = pickle.dumps(value)
         own = (len(packed).to_bytes(8, 'little') + packed[: _ROW - 8]).ljust(_ROW, b'\0')
         rows = torch.empty(self.world, _ROW, dtype=torch.uint8)
-        dist.all_gather(
-            list(rows.unbind()), torch.frombuffer(bytearray(own), dtype=torch.uint8), group=group
-        )
+        mine = torch.frombuffer(bytearray(own), dtype=torch.uint8)
+        work = dist.all_gather(list(rows.unbind()), mine, group=group, async_op=True)
+        self._finish(work) if group is self._training else work.wait()
         found = [bytes(row) for row in rows.tolist()]
         lengths = [int.from_bytes(row[:8], 'little') for row in found]
         if max(lengths) <= _ROW - 8:
