@@ -17,11 +17,15 @@ inline constexpr Duration kSnapshotShardsTimeout = 600s;
 // takes so long, and the hang detector takes a worker for hung after 5 minutes.
 inline constexpr Duration kFileAnswerTimeout = 240s;
 inline constexpr size_t kSnapshotsReported = 8;            // the newest ones of a folder
+inline constexpr size_t kDamagedNamed = 8;                 // in one message; the rest is counted
 inline constexpr size_t kSnapshotFolderEntries = 100'000;  // a larger folder is no snapshot folder
 inline constexpr size_t kManifestBytes = 16 << 20;         // twice 100,000 ranks of some 60 bytes
 inline constexpr size_t kManifestFiles = 200'000;
 inline constexpr int kManifestDepth = 32;      // nested arrays and objects
 inline constexpr Duration kDraftMinAge = 10s;  // a younger draft's writer may not hold its lock yet
+// A sweep that looks at a draft holds its lock for microseconds, unless the sweep is suspended.
+inline constexpr Duration kDraftLockTimeout = 1s;
+inline constexpr Duration kDraftLockPause = 1ms;  // between two attempts
 // A draft without a change for so long is abandoned: the machine that wrote it is gone.
 inline constexpr Duration kDraftAbandoned = std::chrono::hours(24);
 inline constexpr size_t kArchiveRecords = 1'000'000;  // storages of one file; a big model: 10,000
@@ -32,6 +36,9 @@ inline constexpr size_t kSafetensorsHeaderBytes = 100'000'000;  // as in Hugging
 inline constexpr size_t kSafetensorsFiles = 10'000;             // of one model; big ones have 200
 // A million chunks: a model of 400 billion parameters with its optimizer on 500 ranks.
 inline constexpr size_t kDcpMetadataBytes = 256 << 20;
+// Values in a pickle. A chunk of a `.metadata` has 30 to 40: a million chunks. While it is read,
+// each takes 150 bytes, and in the finished tree as much again: 12 GB in all.
+inline constexpr size_t kPickleValues = 40'000'000;
 // Along which a tensor is split: a mesh has four or fewer. The check of chunks makes two to this
 // power of corners for each.
 inline constexpr size_t kDcpSplitDimensions = 8;

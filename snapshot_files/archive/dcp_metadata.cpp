@@ -159,8 +159,8 @@ void toggle_corners(std::set<Numbers>& corners, const std::vector<size_t>& dimen
 // which elements an odd number of chunks have. So if only the tensor's own corners are left, each
 // element is in one chunk or more, and with as many elements in the chunks as in the tensor, in
 // one. Unlike a comparison of each chunk with each other one this takes linear time, whatever the
-// file contains.
-Status check_cover(const DcpTensor& tensor, int64_t numel) {
+// file contains. A corner takes about as much memory as a value of the pickle.
+Status check_cover(const DcpTensor& tensor, int64_t numel, size_t most_corners) {
   int64_t seen = 0;
   for (const DcpChunk& chunk : tensor.chunks) {
     // A chunk is within the shape, so its product fits; the sum of many may not.
@@ -180,6 +180,9 @@ Status check_cover(const DcpTensor& tensor, int64_t numel) {
   std::set<Numbers> corners;
   for (const DcpChunk& chunk : tensor.chunks) {
     toggle_corners(corners, dimensions, chunk.offsets, chunk.sizes);
+    if (corners.size() > most_corners) {
+      return wrong("has chunks with more corners than " + std::to_string(most_corners));
+    }
   }
   if (numel > 0) {
     toggle_corners(corners, dimensions, Numbers(tensor.shape.size(), 0), tensor.shape);
@@ -226,7 +229,8 @@ Status place_chunks(const std::string& name, const Value* list, const Places& pl
 }
 
 // The text names the error.
-Result<DcpTensor> read_tensor(const std::string& name, const Value& value, const Places& places) {
+Result<DcpTensor> read_tensor(const std::string& name, const Value& value, const Places& places,
+                              size_t most_corners) {
   const pickle::DtypeInfo* dtype = dtype_of(value.find("properties"));
   if (dtype == nullptr) return wrong("has no dtype");
   auto shape = size_of(value.find("size"));
@@ -238,7 +242,7 @@ Result<DcpTensor> read_tensor(const std::string& name, const Value& value, const
     return wrong("has more elements than memory can hold");
   }
   Status checked = place_chunks(name, value.find("chunks"), places, *dtype, tensor);
-  if (checked) checked = check_cover(tensor, *numel);
+  if (checked) checked = check_cover(tensor, *numel, most_corners);
   if (checked) checked = check_places(tensor);
   if (!checked) return checked.error();
   return tensor;
@@ -247,10 +251,7 @@ Result<DcpTensor> read_tensor(const std::string& name, const Value& value, const
 }  // namespace
 
 Result<DcpMetadata> parse_dcp_metadata(std::string_view bytes, pickle::ReadLimits limits) {
-  // A pickle that repeats no parts unfolds to less than this.
-  limits.nodes += bytes.size();
-  limits.text_bytes += bytes.size();
-  limits.memo += bytes.size();
+  limits.text_bytes += bytes.size();  // a pickle that repeats no parts unfolds to less than this
   const Result<Value> value = pickle::read_dcp_metadata(bytes, limits);
   if (!value) return value.error();
   const auto* entries = value->find_as<Dict>("state_dict_metadata");
@@ -267,7 +268,7 @@ Result<DcpMetadata> parse_dcp_metadata(std::string_view bytes, pickle::ReadLimit
     if (name == nullptr) return wrong("its state_dict_metadata has a key that is no name");
     if (!names.insert(*name).second) return wrong_entry(*name, "is in it twice");
     if (is_of_class(entry, "TensorStorageMetadata")) {
-      Result<DcpTensor> tensor = read_tensor(*name, entry, *places);
+      Result<DcpTensor> tensor = read_tensor(*name, entry, *places, limits.made);
       if (!tensor) return wrong("tensor '" + text::printable(*name) + "' " + tensor.error().text);
       made.tensors.emplace(*name, std::move(*tensor));
     } else if (is_of_class(entry, "BytesStorageMetadata")) {

@@ -40,7 +40,11 @@ struct DcpMetadata {
   std::map<std::string, DcpPlace> objects;  // those that are no tensors
 };
 
-// `limits` apply beside the length of `bytes`. Error: what is wrong, with the name of the tensor.
-Result<DcpMetadata> parse_dcp_metadata(std::string_view bytes, pickle::ReadLimits limits = {});
+inline constexpr pickle::ReadLimits kDcpReadLimits{.nodes = limits::kPickleValues,
+                                                   .memo = limits::kPickleValues};
+// `limits.text_bytes` applies beside the length of `bytes`. Error: what is wrong, with the name of
+// the tensor.
+Result<DcpMetadata> parse_dcp_metadata(std::string_view bytes,
+                                       pickle::ReadLimits limits = kDcpReadLimits);
 
 }  // namespace cpprun::archive

@@ -81,8 +81,8 @@ class FileLayer {
   virtual Result<Info> info(const std::string& path) = 0;
   virtual bool exists(const std::string& path) = 0;
 
-  // Marks a file or folder as in use, for all processes on this machine. Null: the file system has
-  // no locks.
+  // Marks a file or folder as in use, for all processes on this machine. Waits while another one
+  // looks at its lock. Null: the file system has no locks.
   virtual std::unique_ptr<Lock> lock_shared(const std::string& path) = 0;
   virtual LockState lock_state(const std::string& path) = 0;
 };

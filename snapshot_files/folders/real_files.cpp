@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "common/limits/snapshots.hpp"
@@ -282,7 +284,13 @@ class RealFiles final : public FileLayer {
 
   std::unique_ptr<Lock> lock_shared(const std::string& path) override {
     auto held = std::make_unique<Descriptor>(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!held->is_open() || ::flock(held->get(), LOCK_SH | LOCK_NB) != 0) return nullptr;
+    if (!held->is_open()) return nullptr;
+    const auto deadline = std::chrono::steady_clock::now() + limits::kDraftLockTimeout;
+    while (::flock(held->get(), LOCK_SH | LOCK_NB) != 0) {
+      const bool is_looked_at = errno == EWOULDBLOCK;  // by lock_state() of a sweep
+      if (!is_looked_at || std::chrono::steady_clock::now() >= deadline) return nullptr;
+      std::this_thread::sleep_for(limits::kDraftLockPause);
+    }
     return held;
   }
   LockState lock_state(const std::string& path) override {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -101,7 +102,7 @@ class Nodes {
   const ReadLimits& limits_;
   std::map<std::string, EmbeddedStorage>* const embedded_;
   const bool is_dcp_;
-  std::vector<Node> nodes_;
+  std::deque<Node> nodes_;  // a vector would copy them to grow, with twice the memory
   size_t copied_ = 0;
 };
 

@@ -7,16 +7,18 @@
 #include <string>
 #include <string_view>
 
+#include "common/limits/snapshots.hpp"
 #include "common/result.hpp"
 #include "snapshot_files/pickle/value.hpp"
 
 namespace cpprun::pickle {
 
 struct ReadLimits {
-  size_t nodes = 4'000'000;       // values in the finished tree; a model has some thousands
-  size_t text_bytes = 256 << 20;  // of all texts; a shared one counts each time
-  size_t depth = 100;             // of nesting
-  size_t memo = 16'000'000;       // highest memo index
+  size_t nodes = 4'000'000;             // values in the finished tree; a model has some thousands
+  size_t made = limits::kPickleValues;  // values while it is read, such as arguments of calls
+  size_t text_bytes = 256 << 20;        // of all texts; a shared one counts each time
+  size_t depth = 100;                   // of nesting
+  size_t memo = 16'000'000;             // highest memo index
 };
 
 // Only builds values: it runs no code of the file and refuses every global outside a fixed list

@@ -25,7 +25,10 @@ class Machine {
 
   Result<OnePickle> run() {
     while (!is_done_ && !in_.has_failed()) {
-      // Every code makes at most a few nodes, so the input's size bounds their number.
+      // Every code makes at most a few nodes.
+      if (nodes_.size() > limits_.made) {
+        fail("has more values than " + std::to_string(limits_.made));
+      }
       step(in_.take<uint8_t>());
     }
     const bool is_one = stack_.size() == 1 && stack_.back() != kMarkNode;

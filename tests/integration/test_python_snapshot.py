@@ -294,6 +294,27 @@ def test_two_programs_in_one_folder_leave_whole_snapshots(jobs):
     assert from_lines(last)[0][1] == 'disk'
 
 
+def test_a_message_names_some_of_many_unfinished_snapshots(jobs):
+    code = f"""
+import os, sys
+sys.path.insert(0, {str(ROOT / 'worker_sdk' / 'python')!r})
+import cpprun_worker
+snapshot = cpprun_worker.Snapshot('runs', extra={{'one': 1}}, in_memory=False)
+assert snapshot.save(1) and snapshot.save(2)
+with open('runs/step-2/optim.pt', 'r+b') as file:
+    file.write(b'x')
+for step in range(3, 1003):
+    os.mkdir(f'runs/step-{{step}}')
+print(snapshot.resume())
+"""
+    code, output = jobs.run(PYTHON, '-c', code)
+    assert (code, output.splitlines()[-1:]) == (0, ['1']), output
+    assert output.startswith("cpprun: step-2 can't be used (")
+    assert "; step-1002 can't be used (it has no manifest.json); step-1001" in output
+    assert '; nor can 993 others; fell back 1001 to step-1\n' in output
+    assert len(output) < 1000
+
+
 def test_what_is_no_manifest_is_skipped(jobs):
     """A FIFO without a writer would hold open()."""
     makers = os.mkfifo, os.mkdir, lambda path: os.symlink('/dev/zero', path)

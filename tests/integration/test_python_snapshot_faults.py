@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from conftest import has_own_mounts, is_alive, kill, poll
 from cpprunctl import ctl
-from launches import has_no_traces
+from launches import ROOT, has_no_traces
 from mounted_files import mount as mount  # a fixture
 from snapshot_folders import newest_step
 from test_python_snapshot import (
@@ -39,6 +39,25 @@ def test_after_the_death_of_the_agent_a_new_job_resumes_from_disk(jobs):
     ((step, where),) = set(from_lines(again))
     assert (where, step >= 10) == ('disk', True)
     assert not list((jobs.folder / 'runs').glob('.step-*'))
+
+
+def test_a_writer_gets_its_lock_also_while_a_sweep_looks_at_it(jobs):
+    code = f"""
+import fcntl, os, sys, threading
+sys.path.insert(0, {str(ROOT / 'worker_sdk' / 'python')!r})
+from cpprun_worker._snapshot import files
+sweep = os.open('.', os.O_RDONLY)
+fcntl.flock(sweep, fcntl.LOCK_EX)
+threading.Timer(0.05, os.close, (sweep,)).start()
+lock = files.Lock('.')
+assert files.is_locked('.')
+lock.close()
+assert not files.is_locked('.')
+sweep = os.open('.', os.O_RDONLY)
+fcntl.flock(sweep, fcntl.LOCK_EX)
+files.Lock('.').close()  # a sweep that is suspended does not hold the writer
+"""
+    assert jobs.run(PYTHON, '-c', code) == (0, '')
 
 
 READ_ONLY = """

@@ -2,17 +2,21 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "tests/support/saves.hpp"
@@ -144,6 +148,26 @@ TEST_P(SnapshotDisk, ALockLivesAsLongAsItsWriter) {
   }
   EXPECT_EQ(files_.lock_state(path_), LockState::Free);
   EXPECT_EQ(files_.lock_state(path_ + "x"), LockState::Unknown);
+}
+
+TEST_P(SnapshotDisk, AWriterGetsItsLockAlsoWhileASweepLooksAtIt) {
+  ASSERT_TRUE(files_.make_folder(path_).ok());
+  int sweep = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(::flock(sweep, LOCK_EX | LOCK_NB), 0);
+  std::thread end_of_sweep([sweep] {
+    std::promise<void> never;  // so long that the first attempt fails
+    never.get_future().wait_for(std::chrono::milliseconds(50));
+    ::close(sweep);
+  });
+  const std::unique_ptr<Lock> lock = files_.lock_shared(path_);
+  end_of_sweep.join();
+  EXPECT_NE(lock, nullptr);
+  EXPECT_EQ(files_.lock_state(path_), LockState::Held);
+  // A sweep that is suspended does not hold the writer.
+  sweep = ::open((folder_.path()).c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(::flock(sweep, LOCK_EX | LOCK_NB), 0);
+  EXPECT_EQ(files_.lock_shared(folder_.path()), nullptr);
+  ::close(sweep);
 }
 
 TEST_P(SnapshotDisk, KeepsYoungDrafts) {

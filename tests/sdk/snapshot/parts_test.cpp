@@ -193,6 +193,19 @@ TEST(SnapshotChoice, NamesTheRankWithADamagedOne) {
   EXPECT_EQ(found.damaged[0].why, "rank 1: cut short");
 }
 
+TEST(SnapshotChoice, AMessageNamesSomeOfManyDamagedOnes) {
+  Candidates many;
+  for (int64_t step = 3000; step > 0; --step) many.push_back(disk(step, "cut short"));
+  const Common found = common({many, many});
+  ASSERT_EQ(found.damaged.size(), 3000U);
+  const std::string text = damaged_text(found.damaged, "step-0");
+  EXPECT_THAT(text, testing::StartsWith("step-3000 can't be used (rank 0: cut short); step-2999"));
+  EXPECT_THAT(text, testing::EndsWith("; nor can 2992 others; fell back 3000 to step-0"));
+  EXPECT_LT(text.size(), 1000U);
+  EXPECT_EQ(damaged_text({disk(3, "bad")}, ""),
+            "step-3 can't be used (bad); there is no other: training begins anew");
+}
+
 TEST(SnapshotChoice, ListsSurviveEncoding) {
   const Candidates all{memory(5), disk(4), disk(3, "bad")};
   EXPECT_EQ(decode(encode(all)).value(), all);

@@ -221,6 +221,7 @@ Object loads(std::string_view bytes) {
   // A pickle without repetition unfolds to less than this; a short one may repeat parts.
   pickle::ReadLimits limits;
   limits.nodes += bytes.size();
+  limits.made += bytes.size();
   limits.text_bytes += bytes.size();
   limits.memo += bytes.size();
   const auto object = pickle::read_object(bytes, limits);

@@ -1,8 +1,10 @@
 #include "cpprun/snapshot/resume_choice.hpp"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
+#include "common/limits/snapshots.hpp"
 #include "snapshot_files/pickle/pickle.hpp"
 
 namespace cpprun::snapshot {
@@ -61,13 +63,14 @@ Result<Candidates> decode(std::string_view text) {
 
 Common common(const std::vector<Candidates>& of_ranks) {
   Common all;
+  std::set<int64_t> damaged_steps;
   for (size_t rank = 0; rank < of_ranks.size(); ++rank) {
     for (Candidate each : of_ranks[rank]) {
       if (each.why.empty()) {
         if (rank == 0 && is_on_all(of_ranks, each)) all.loadable.push_back(std::move(each));
         continue;
       }
-      if (std::ranges::count(all.damaged, each.step, &Candidate::step) > 0) continue;
+      if (!damaged_steps.insert(each.step).second) continue;
       if (of_ranks.size() > 1) each.why = "rank " + std::to_string(rank) + ": " + each.why;
       all.damaged.push_back(std::move(each));
     }
@@ -85,6 +88,22 @@ Common common(const std::vector<Candidates>& of_ranks) {
   std::ranges::stable_sort(all.loadable, by_merit);
   std::ranges::stable_sort(all.damaged, by_merit);
   return all;
+}
+
+std::string damaged_text(Candidates damaged, const std::string& instead) {
+  std::string text;
+  // Complete ones that could not be loaded come first.
+  std::ranges::stable_partition(damaged, [](const Candidate& each) { return !each.id.empty(); });
+  const size_t named = std::min(damaged.size(), limits::kDamagedNamed);
+  for (size_t i = 0; i < named; ++i) {
+    text += damaged[i].name + " can't be used (" + damaged[i].why + "); ";
+  }
+  if (named < damaged.size()) {
+    text += "nor can " + std::to_string(damaged.size() - named) + " others; ";
+  }
+  const std::string count = damaged.size() == 1 ? "one" : std::to_string(damaged.size());
+  return text + (instead.empty() ? "there is no other: training begins anew"
+                                 : "fell back " + count + " to " + instead);
 }
 
 }  // namespace cpprun::snapshot

@@ -34,4 +34,7 @@ struct Common {
 };
 Common common(const std::vector<Candidates>& of_ranks);
 
+// The message about `damaged`, which is not empty. `instead`: what is loaded; empty: nothing.
+std::string damaged_text(Candidates damaged, const std::string& instead);
+
 }  // namespace cpprun::snapshot

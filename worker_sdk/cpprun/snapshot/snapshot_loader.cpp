@@ -285,14 +285,7 @@ void SnapshotLoader::report_to_agent(const Candidate* loaded) const {
 
 void SnapshotLoader::report_damaged(const Candidates& damaged, const std::string& instead) const {
   if (damaged.empty() || !comm_.is_first()) return;
-  std::string text;
-  for (const Candidate& each : damaged) {
-    text += (text.empty() ? "" : "; ") + each.name + " can't be used (" + each.why + ")";
-  }
-  const std::string count = damaged.size() == 1 ? "one" : std::to_string(damaged.size());
-  text += instead.empty() ? "; there is no other: training begins anew"
-                          : "; fell back " + count + " to " + instead;
-  std::fprintf(stderr, "cpprun: %s\n", text.c_str());
+  std::fprintf(stderr, "cpprun: %s\n", damaged_text(damaged, instead).c_str());
 }
 
 }  // namespace cpprun::snapshot

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "snapshot_files/archive/slice_source.hpp"
+#include "snapshot_files/pickle/nodes.hpp"
 
 namespace cpprun::archive::dcp_test {
 namespace {
@@ -99,14 +100,15 @@ std::string metadata(const Entries& entries, const Entries& storage_data) {
          ".";
 }
 
-// A tensor 'x' of these chunks, each in 1000 bytes of a file of its own.
-std::string in_chunks(const Numbers& shape, const std::vector<std::pair<Numbers, Numbers>>& boxes) {
+// A tensor 'x' of these chunks, each in so many bytes of a file of its own.
+std::string in_chunks(const Numbers& shape, const std::vector<std::pair<Numbers, Numbers>>& boxes,
+                      int64_t bytes = 1000) {
   std::vector<std::string> chunks;
   Entries places;
   for (const auto& [offsets, sizes] : boxes) {
     chunks.push_back(chunk(offsets, sizes));
     places.emplace_back(index("x", size(offsets)),
-                        place("__" + std::to_string(places.size()) + "_0.distcp", 0, 1000));
+                        place("__" + std::to_string(places.size()) + "_0.distcp", 0, bytes));
   }
   return metadata({{"x", tensor(shape, chunks)}}, places);
 }
@@ -282,6 +284,41 @@ TEST(DcpMetadata, RefusesEveryBeginningOfOne) {
     EXPECT_NE(refusal(whole.substr(0, bytes)), "") << bytes;
   }
   EXPECT_THAT(refusal(whole + "N"), HasSubstr("does not end there"));
+}
+
+TEST(DcpMetadata, HasALimitOfMemory) {
+  pickle::ReadLimits few = kDcpReadLimits;
+  few.made = 1000;
+  const std::string whole = at_place(place("__0_0.distcp", 0, 1000));
+  EXPECT_TRUE(parse_dcp_metadata(whole, few).ok());
+  const std::string many = "\x80\x04(" + std::string(2000, 'N') + "t.";
+  EXPECT_THAT(parse_dcp_metadata(many, few).error().text, HasSubstr("has more values than 1000"));
+  EXPECT_LE(kDcpReadLimits.made * sizeof(pickle::Node), size_t{6} << 30);
+  EXPECT_LE(kDcpReadLimits.nodes * sizeof(pickle::Value), size_t{6} << 30);
+}
+
+// Chunks of one element that do not touch have 256 corners each; the others fill up the number of
+// elements.
+TEST(DcpMetadata, HasALimitOfMemoryForTheCheckOfItsChunks) {
+  constexpr size_t kDimensions = 8;
+  std::vector<std::pair<Numbers, Numbers>> chunks;
+  for (unsigned box = 0; box < 1U << kDimensions; ++box) {
+    Numbers at;
+    for (size_t i = 0; i < kDimensions; ++i) at.push_back(4 * (box >> i & 1));
+    chunks.emplace_back(at, Numbers(kDimensions, 1));
+  }
+  for (size_t power = kDimensions; power < 3 * kDimensions; ++power) {
+    Numbers at(kDimensions, 0), sizes(kDimensions, 1);
+    for (size_t i = 0; i < power; ++i) sizes[i % kDimensions] *= 2;
+    at[power % kDimensions] = power < 2 * kDimensions ? 3 : 1;  // no two chunks begin at one place
+    chunks.emplace_back(at, sizes);
+  }
+  const std::string many = in_chunks(Numbers(kDimensions, 8), chunks, 1 << 30);
+  EXPECT_THAT(refusal(many), HasSubstr("has chunks that overlap, and elements in none"));
+  pickle::ReadLimits few = kDcpReadLimits;
+  few.made = 50'000;
+  EXPECT_THAT(parse_dcp_metadata(many, few).error().text,
+              HasSubstr("'x' has chunks with more corners than 50000"));
 }
 
 TEST(SliceSource, HasAPartOnly) {

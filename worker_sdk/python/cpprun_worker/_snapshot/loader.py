@@ -18,6 +18,7 @@ from .files import SnapshotFileError, errors_of, is_same_path, snapshot_name
 from .memory import ShardError
 
 MEMORY, CHOSEN, FOLDER = range(3)  # in the order of preference
+NAMED_MOST = 8  # damaged ones in one message; the rest is counted
 
 
 class Candidate(NamedTuple):
@@ -178,7 +179,11 @@ class Loader:
     def _report_damaged(self, damaged, instead):
         if not damaged or not self._ranks.is_first:
             return
-        text = '; '.join(f"{each.name} can't be used ({each.why})" for each in damaged)
+        # Complete ones that could not be loaded come first.
+        named = sorted(damaged, key=lambda each: not each.id)[:NAMED_MOST]
+        text = '; '.join(f"{each.name} can't be used ({each.why})" for each in named)
+        if len(named) < len(damaged):
+            text += f'; nor can {len(damaged) - len(named)} others'
         count = 'one' if len(damaged) == 1 else len(damaged)
         then = f'fell back {count} to {instead}' if instead else 'training begins anew'
         then = then if instead else f'there is no other: {then}'
