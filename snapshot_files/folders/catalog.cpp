@@ -4,7 +4,7 @@
 
 #include "common/text.hpp"
 #include "snapshot_files/archive/crc32.hpp"
-#include "snapshot_files/folders/nonce.hpp"
+#include "snapshot_files/folders/paths.hpp"
 
 namespace cpprun::snapshot_files {
 namespace {

@@ -3,6 +3,7 @@
 #include "common/check.hpp"
 #include "snapshot_files/folders/catalog.hpp"
 #include "snapshot_files/folders/nonce.hpp"
+#include "snapshot_files/folders/paths.hpp"
 #include "snapshot_files/folders/prune.hpp"
 
 namespace cpprun::snapshot_files {

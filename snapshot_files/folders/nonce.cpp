@@ -10,6 +10,7 @@
 #include "snapshot_files/archive/crc32.hpp"
 #include "snapshot_files/folders/catalog.hpp"
 #include "snapshot_files/folders/commit.hpp"
+#include "snapshot_files/folders/paths.hpp"
 
 namespace cpprun::snapshot_files {
 namespace {
@@ -47,17 +48,6 @@ std::string make_nonce() {
 }
 
 bool is_of_this_boot(std::string_view nonce) { return nonce.starts_with(this_boot()); }
-
-std::string without_slash(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
-}
-
-std::string folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
 
 std::string draft_name(std::string_view name, std::string_view nonce) {
   CPPRUN_CHECK(nonce.size() == kNonceBytes);

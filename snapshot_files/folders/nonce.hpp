@@ -1,4 +1,4 @@
-// Paths and names: ".step-<n>.<nonce>.tmp" of draft folders, ".<name>.<nonce>.tmp" of draft files,
+// Names: ".step-<n>.<nonce>.tmp" of draft folders, ".<name>.<nonce>.tmp" of draft files,
 // "left-step-<n>.<nonce>" of folders set aside. Private.
 #pragma once
 
@@ -7,11 +7,6 @@
 #include <string_view>
 
 namespace cpprun::snapshot_files {
-
-// "runs/" -> "runs".
-std::string without_slash(std::string path);
-// "/a/b" -> "/a"; "b" -> ".".
-std::string folder_of(const std::string& path);
 
 std::string draft_name(std::string_view name, std::string_view nonce);
 // The nonce in a draft's name; nothing if the name is not a draft's.

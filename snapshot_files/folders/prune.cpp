@@ -8,6 +8,7 @@
 #include "snapshot_files/folders/catalog.hpp"
 #include "snapshot_files/folders/commit.hpp"
 #include "snapshot_files/folders/nonce.hpp"
+#include "snapshot_files/folders/paths.hpp"
 
 namespace cpprun::snapshot_files {
 namespace {

@@ -18,7 +18,7 @@ def children_of(pid):
 
 
 def is_reaper(pid):
-    return read_bytes(f'/proc/{pid}/comm') == b'cpprun-guard\n'
+    return read_bytes(f'/proc/{pid}/comm') == b'cpprun-reaper\n'
 
 
 def reaper_of(pid):

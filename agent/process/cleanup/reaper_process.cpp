@@ -231,7 +231,7 @@ bool environment_carries(int file, std::string_view token) {
 
 void run_reaper(const ReaperTask& task) {
   ::setsid();
-  ::prctl(PR_SET_NAME, "cpprun-guard", 0, 0, 0);
+  ::prctl(PR_SET_NAME, "cpprun-reaper", 0, 0, 0);
   ::prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
   ignore_signals();
   drop_streams();
