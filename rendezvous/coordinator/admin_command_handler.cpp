@@ -106,8 +106,9 @@ Result<AdminCommandHandler::Outcome> AdminCommandHandler::drain(const std::strin
   const bool is_short = std::ranges::count_if(job.nodes.all(), stays) < job_spec_.min_nodes;
   const std::string why = "an operator on " + by + " drains this node";
   send(node, control::ShutdownRequest{true, why, !is_short}, effects);
-  return Outcome{"asked " + node.id.name + " to save and leave" +
-                 (is_short ? "; fewer nodes than --nnodes needs are left then" : "")};
+  return Outcome{
+      "asked " + node.id.name + " to save and leave" +
+      (is_short ? "; fewer nodes than --nnodes needs are left then, so the job ends" : "")};
 }
 
 Result<AdminCommandHandler::Outcome> AdminCommandHandler::exclude(

@@ -149,6 +149,23 @@ def test_node_drains_another(cluster, net):
     [agent.ends(0) for node, agent in enumerate(cluster.agents) if node != gone]
 
 
+def test_drain_that_may_end_the_job_asks_first(cluster, net):
+    hosts = net(2)
+    job = Job(cluster, 2, host=hosts.addr(0), net=hosts)
+    job.agents(0, 1, NODES_SAVES='1')
+    first = cluster.world(0, 1)
+    here = {'wrap': hosts.wrap(1)}
+    refused('which ends unless a spare takes the place of the node', 'drain', '0', code=2, **here)
+    refused(f'cpprunctl drain 0 --job {job.run_id} acts on job', 'drain', '0', code=2, **here)
+    code, shown = answers('n', 'drain', '0', **here)
+    assert code == 1 and 'nothing was changed: drain was not confirmed' in shown, shown
+    assert cluster.world(0, 1).round == first.round
+    done = ctl('drain', '0', '--job', job.run_id, **here)
+    assert done.returncode == 0 and 'note: drain acts on job' in done.stderr, done.stderr
+    assert 'so the job ends' in done.stdout
+    [agent.ends(SAVED) for agent in cluster.agents]
+
+
 def test_node_can_be_stopped_without_a_coordinator(cluster):
     job = Job(cluster, 2)
     agent = job.agent(1, '--rdzv-conf=is_host=0,join_timeout=600')

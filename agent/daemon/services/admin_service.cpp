@@ -123,6 +123,7 @@ admin::NodeView AdminService::node_view() const {
   view.round = assignment.round.value;
   view.group_rank = assignment.group_rank;
   view.group_size = assignment.group_size;
+  view.min_nodes = config.rendezvous.min_nodes;
   view.world_size = assignment.world_size;
   view.restarts_used = assignment.restart_count;
   view.max_restarts = config.max_restarts;
@@ -220,9 +221,9 @@ void AdminService::on(const control::Challenge& challenge) {
         "set it on all nodes, or give the command with the token in the environment and --endpoint "
         "HOST:PORT of the job's rendezvous"));
   }
-  control::AdminRequest command{node_.config.rendezvous.run_id, found->second.command};
-  command.mac = hmac_of(token_, control::admin_mac_input(challenge.nonce, command));
-  callbacks_.send(command);
+  control::AdminRequest request{node_.config.rendezvous.run_id, found->second.command};
+  request.mac = hmac_of(token_, control::admin_mac_input(challenge.nonce, request));
+  callbacks_.send(request);
 }
 
 void AdminService::on(const control::AdminReply& reply) {

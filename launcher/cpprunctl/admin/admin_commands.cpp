@@ -10,6 +10,7 @@
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
 #include "launcher/report/text_table.hpp"
+#include "launcher/ssh/plan/shell_command.hpp"
 
 namespace cpprun {
 namespace {
@@ -58,6 +59,7 @@ Status send_to_endpoint(const JobCommandOptions& options, const control::AdminCo
 ChangeRequest request_of(const JobCommandOptions& options, const control::AdminCommand& command) {
   ChangeRequest request{name_of(command.kind), name_of(command.kind), options.job};
   request.is_specific = !command.node.empty();
+  if (request.is_specific) request.command += " " + ssh::shell_quoted(command.node);
   if (command.kind == AdminCommandKind::Scale)
     request.command += " " + std::to_string(command.nodes);
   if (options.is_resumable) request.command += " --resumable";

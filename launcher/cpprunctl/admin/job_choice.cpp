@@ -14,16 +14,16 @@
 namespace cpprun::ctl {
 namespace {
 
-Status confirm(const ChangeRequest& request, const std::vector<LocalJob>& agents) {
-  const std::string job = agents.front().view.run_id;
-  const std::string command = request.command +
-                              (request.command.starts_with("scale ") ? " --job " : " ") +
-                              ssh::shell_quoted(job);
+// `what`: the job and what may become of it.
+Status confirm(const ChangeRequest& request, const std::string& job, const std::string& what) {
+  const bool has_argument = request.is_specific || request.command.starts_with("scale ");
+  const std::string command =
+      request.command + (has_argument ? " --job " : " ") + ssh::shell_quoted(job);
   if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDERR_FILENO) != 1) {
     return Error{ErrorKind::Usage, request.verb + " needs the name of the job\nhint: cpprunctl " +
-                                       clean(command) + " acts on " + job_text(agents)};
+                                       clean(command) + " acts on " + what};
   }
-  std::fputs((request.verb + " " + job_text(agents) + "? [y/N] ").c_str(), stderr);
+  std::fputs((request.verb + " " + what + "? [y/N] ").c_str(), stderr);
   std::string reply;
   std::getline(std::cin, reply);
   if (reply == "y" || reply == "Y" || reply == "yes") return {};
@@ -45,6 +45,11 @@ Result<std::vector<LocalJob>> agents_to_change(std::vector<LocalJob> all, const 
   return agents_of(std::move(all), "");
 }
 
+bool may_end_by_drain(const std::vector<LocalJob>& agents) {
+  return std::ranges::any_of(
+      agents, [](const LocalJob& each) { return each.view.group_size <= each.view.min_nodes; });
+}
+
 std::string job_text(const std::vector<LocalJob>& agents) {
   const admin::NodeView& view = agents.front().view;
   int64_t workers = 0;
@@ -57,10 +62,14 @@ std::string job_text(const std::vector<LocalJob>& agents) {
 Result<std::vector<LocalJob>> choose_job(const ChangeRequest& request) {
   auto agents = agents_to_change(local_jobs(), request.job, ::geteuid());
   if (!agents) return agents.error();
-  if (request.is_specific) return agents;
+  const bool may_end = request.verb == "drain" && may_end_by_drain(*agents);
+  if (request.is_specific && !may_end) return agents;
+  const std::string what =
+      job_text(*agents) +
+      (may_end ? ", which ends unless a spare takes the place of the node" : "");
   if (!request.job.empty()) {
-    log::note(request.verb + " acts on " + job_text(*agents));
-  } else if (Status confirmed = confirm(request, *agents); !confirmed) {
+    log::note(request.verb + " acts on " + what);
+  } else if (Status confirmed = confirm(request, agents->front().view.run_id, what); !confirmed) {
     return confirmed.error();
   }
   return agents;

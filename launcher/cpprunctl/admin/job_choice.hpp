@@ -14,14 +14,17 @@ struct ChangeRequest {
   std::string verb;     // of cpprunctl
   std::string command;  // the whole command line, without the name of the job
   std::string job;      // as typed; empty: not named
-  // The command names its target in another way (drain NODE): a job without name is taken without
-  // a question.
+  // The command names a node (drain NODE), in `command` too: a job without name is taken without a
+  // question, unless the command may end it.
   bool is_specific = false;
 };
 
 // The local agents of the job. Without a name: of the only job of the user `uid`. Pure.
 Result<std::vector<LocalJob>> agents_to_change(std::vector<LocalJob> all, const std::string& job,
                                                int64_t uid);
+
+// Whether too few nodes may be left without one. Pure.
+bool may_end_by_drain(const std::vector<LocalJob>& agents);
 
 // "job toy (train.py, pid 4711, 4 workers)". Requires: at least one agent. Pure.
 std::string job_text(const std::vector<LocalJob>& agents);

@@ -138,6 +138,7 @@ Result<admin::NodeView> decode_node_view(const std::string& body) {
   view.round = whole(*json, "round");
   view.group_rank = whole(*json, "group_rank");
   view.group_size = whole(*json, "group_size");
+  view.min_nodes = whole(*json, "min_nodes");
   view.world_size = whole(*json, "world_size");
   view.restarts_used = whole(*json, "restarts_used");
   view.max_restarts = whole(*json, "max_restarts");

@@ -90,6 +90,7 @@ std::string encode(const NodeView& view) {
                     {"round", view.round},
                     {"group_rank", view.group_rank},
                     {"group_size", view.group_size},
+                    {"min_nodes", view.min_nodes},
                     {"world_size", view.world_size},
                     {"restarts_used", view.restarts_used},
                     {"max_restarts", view.max_restarts},

@@ -65,6 +65,7 @@ struct NodeView {
   int64_t round = 0;
   int64_t group_rank = 0;
   int64_t group_size = 0;
+  int64_t min_nodes = 0;  // of --nnodes
   int64_t world_size = 0;
   int64_t restarts_used = 0;
   int64_t max_restarts = 0;

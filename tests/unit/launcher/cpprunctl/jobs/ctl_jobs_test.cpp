@@ -136,6 +136,11 @@ TEST(CtlJobs, ChangesOnlyOwnJobsThatAreNotNamed) {
   EXPECT_THAT(agents_to_change(all, "", 1000).error().text, HasSubstr("name one: mine, other"));
   all[1].view.world_size = 4;
   all[1].view.title = "train.py";
+  all[1].view.group_size = 2;
+  all[1].view.min_nodes = 1;
+  EXPECT_FALSE(may_end_by_drain({all[1]}));
+  all[1].view.min_nodes = 2;
+  EXPECT_TRUE(may_end_by_drain({all[1]}));
   EXPECT_EQ(job_text({all[1]}), "job other (train.py, pid 2, 4 workers)");
 }
 
