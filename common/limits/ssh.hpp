@@ -68,5 +68,7 @@ inline constexpr Duration kMergedPartialLine = 5s;
 inline constexpr Duration kOtherAgentsTimeout = 30s;
 // After a second signal, or of agents that have not begun.
 inline constexpr Duration kSshUrgentTimeout = 15s;
+// A process that SIGKILL has not ended by then waits inside the kernel, maybe for ever.
+inline constexpr Duration kSshKilledTimeout = 5s;
 
 }  // namespace cpprun::limits

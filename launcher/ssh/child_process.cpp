@@ -8,12 +8,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <utility>
 
 #include "common/exit_code.hpp"
+#include "common/limits/ssh.hpp"
+#include "common/machine/clock.hpp"
 #include "common/machine/reap.hpp"
+#include "common/text.hpp"
 
 namespace cpprun::ssh {
 namespace {
@@ -73,7 +77,9 @@ ChildProcess::~ChildProcess() {
   ::explicit_bzero(unsent_.data(), unsent_.size());
   if (has_ended()) return;
   ChildProcess::kill();
-  reap(pid_);
+  std::vector<pollfd> end{{pidfd_.get(), POLLIN, 0}};
+  poll_until(end, leave_at_);
+  if (end[0].revents != 0) reap(pid_);
 }
 
 void ChildProcess::send(std::string_view bytes) {
@@ -100,7 +106,9 @@ void ChildProcess::close_input() {
 }
 
 void ChildProcess::kill() {
-  if (pidfd_.is_open()) ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0U);
+  if (!pidfd_.is_open()) return;
+  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0U);
+  leave_at_ = std::min(leave_at_, boot_now() + limits::kSshKilledTimeout);
 }
 
 void ChildProcess::add_polled(std::vector<pollfd>& polled, bool reads_out, bool reads_err) const {
@@ -115,6 +123,7 @@ void ChildProcess::on_polled(const pollfd* entries, Instant now) {
   if (entries[1].revents != 0) read_stream(err_, now);
   if (entries[2].revents != 0) write_in();
   if (entries[3].revents != 0) check_end(now);
+  if (!has_ended() && now >= leave_at_) leave_behind(now);
 }
 
 ChildProcess::Read ChildProcess::read_stream(UniqueFd& fd, Instant now) {
@@ -143,15 +152,38 @@ void ChildProcess::check_end(Instant now) {
     for (int i = 0; i < kReadsMost && read_stream(*stream, now) == Read::More; ++i) {
     }
   }
+  close_all();
+  ProcessEnd end;
+  end.was_killed = how.si_code != CLD_EXITED;
+  end.code = end.was_killed ? kSignalBase + how.si_status : how.si_status;
+  sink_.on_end(end, now);
+}
+
+// It waits inside the kernel, or a tracer holds it.
+void ChildProcess::leave_behind(Instant now) {
+  sink_.on_err("cpprun: the process " + std::to_string(pid_) + " has not ended " +
+                   text::seconds(limits::kSshKilledTimeout, 0) +
+                   " after SIGKILL, and is left behind\n",
+               now);
+  close_all();
+  ProcessEnd end;
+  end.was_killed = true;
+  end.code = kSignalBase + SIGKILL;
+  sink_.on_end(end, now);
+}
+
+void ChildProcess::close_all() {
   close_input();
   out_.reset();
   err_.reset();
   pidfd_.reset();
   pid_ = 0;
-  ProcessEnd end;
-  end.was_killed = how.si_code != CLD_EXITED;
-  end.code = end.was_killed ? kSignalBase + how.si_status : how.si_status;
-  sink_.on_end(end, now);
+}
+
+void poll_until(std::vector<pollfd>& polled, Instant until) {
+  const Duration left = until.is_never() ? Duration() : std::max(Duration(), until - boot_now());
+  const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+  ::ppoll(polled.data(), polled.size(), until.is_never() ? nullptr : &timeout, nullptr);
 }
 
 }  // namespace cpprun::ssh

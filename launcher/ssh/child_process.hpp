@@ -34,6 +34,8 @@ class ChildProcess final : public Process {
   size_t unsent() const override { return unsent_.size(); }
   ChildProcess* child() override { return this; }
   bool has_ended() const { return pid_ == 0; }
+  // After kill(): when on_polled() reports its end although it has not ended.
+  Instant leave_at() const { return leave_at_; }
 
   // Appends kPolled entries, some of them empty (-1). `reads_out`, `reads_err`: whether its output
   // is wanted now.
@@ -47,6 +49,8 @@ class ChildProcess final : public Process {
   Read read_stream(UniqueFd& fd, Instant now);
   void write_in();
   void check_end(Instant now);
+  void leave_behind(Instant now);
+  void close_all();
 
   ProcessSink& sink_;
   int pid_ = 0;
@@ -55,6 +59,10 @@ class ChildProcess final : public Process {
   UniqueFd out_;
   UniqueFd err_;
   std::string unsent_;
+  Instant leave_at_ = Instant::never();
 };
+
+// Waits for events, or until then.
+void poll_until(std::vector<pollfd>& polled, Instant until);
 
 }  // namespace cpprun::ssh

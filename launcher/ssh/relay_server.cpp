@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <utility>
@@ -65,8 +66,12 @@ void RelayServer::step() {
                                 {out_.is_waiting() ? out_.poll_fd() : -1, POLLOUT, 0}};
   const size_t own = polled.size();
   const bool reads = is_finishing_ || !out_.is_full();
-  for (const auto& [number, child] : children_) child->process->add_polled(polled, reads, reads);
-  if (::poll(polled.data(), polled.size(), -1) < 0) return;
+  Instant until = Instant::never();
+  for (const auto& [number, child] : children_) {
+    child->process->add_polled(polled, reads, reads);
+    until = std::min(until, child->process->leave_at());
+  }
+  poll_until(polled, until);
   const Instant now = boot_now();
   size_t at = own;
   for (const auto& [number, child] : children_) {

@@ -329,8 +329,9 @@ void SshLauncher::abandon() {
   const Instant until = boot_now() + limits::kSshUrgentTimeout;
   const auto is_alive = [](const auto& agent) { return agent->has_process(); };
   while (std::ranges::any_of(agents_, is_alive)) {
-    if (boot_now() >= until || interrupts_ > 1) kill_all();
-    step(until);
+    const bool is_due = boot_now() >= until || interrupts_ > 1;
+    if (is_due) kill_all();
+    step(is_due ? Instant::never() : until);
   }
 }
 
@@ -453,7 +454,10 @@ int SshLauncher::supervise() {
              " later: they are asked to stop");
       stop_all(SIGTERM);
     }
-    if (now >= kill_at_) kill_all();
+    if (now >= kill_at_) {
+      kill_at_ = Instant::never();
+      kill_all();
+    }
     try_returns(now);
   }
   return exit_code();
@@ -625,9 +629,8 @@ void SshLauncher::poll_processes(Instant until) {
     relay->add_polled(polled, reads_out && reads_err, reads_err);
     children.push_back(relay);
   }
-  const Duration left = until.is_never() ? Duration(-1) : std::max(Duration(), until - boot_now());
-  const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
-  ::ppoll(polled.data(), polled.size(), until.is_never() ? nullptr : &timeout, nullptr);
+  for (const ChildProcess* child : children) until = std::min(until, child->leave_at());
+  poll_until(polled, until);
   const Instant now = boot_now();
   if (polled[1].revents != 0) out_.flush();
   if (polled[2].revents != 0) err_.flush();

@@ -3,11 +3,14 @@ tests/labs/test_ssh.py has a real sshd.
 """
 import json
 import os
+import signal
 import socket
+import time
 
 import pytest
 from launches import poll
-from process_info import children_of
+from process_info import children_of, cpu_seconds
+from test_unkillable_workers import held  # noqa: F401
 
 RUNS_HERE = """
 case $1 in -G) exit 1;; esac
@@ -98,6 +101,22 @@ def test_a_missing_ssh_is_named(jobs):
     job = jobs.cpprun('--ssh=/nowhere/ssh', '--hosts', names, jobs.py('pass'))
     assert job.done() == 1
     assert job.err.count(': cannot start /nowhere/ssh: there is no such file') == 70, job.err
+
+
+def test_an_ssh_that_sigkill_does_not_end_is_left_behind(jobs, held):  # noqa: F811
+    ssh = jobs.sh('case $1 in -G) exit 1;; esac\n'
+                  'echo $$ >$MARKS/new; mv $MARKS/new $MARKS/ssh; exec sleep 10000')
+    job = jobs.cpprun(f'--ssh={ssh}', '--hosts=x1', jobs.py('pass'))
+    pid = int(jobs.mark('ssh'))
+    tracer = held(pid)
+    job.send(signal.SIGINT)
+    assert tracer.state() == 'held'
+    job.send(signal.SIGINT)
+    before = cpu_seconds(job.process.pid)
+    time.sleep(2)
+    assert cpu_seconds(job.process.pid) - before < 1, 'it polls without a pause'
+    assert job.done(60) == 130, job.output
+    assert f'x1: cpprun: the process {pid} has not ended 5 s after SIGKILL' in job.err
 
 
 @pytest.mark.parametrize('args, text', [
