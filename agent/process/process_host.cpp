@@ -190,7 +190,7 @@ void ProcessHost::finish_if_done() {
 
 void ProcessHost::stop(int signal, Duration grace) {
   if (!is_running_) return;
-  cancel_starts();
+  stop_starts(signal, grace);
   saving_.clear();
   forget_survivors();
   is_stopping_ = true;
@@ -230,13 +230,15 @@ void ProcessHost::stop_all(int signal, Duration grace) {
   const Instant deadline = boot_now() + grace;
   if (grace <= Duration::zero()) {
     on_grace_over();
-  } else if (!workers_.empty() && deadline < kill_timer_.at()) {
+  } else if ((!workers_.empty() || spawner_.is_busy()) && deadline < kill_timer_.at()) {
     kill_timer_.set(deadline);
   }
 }
 
 void ProcessHost::on_grace_over() {
   kill_timer_.set(Instant::never());
+  start_signal_ = 0;
+  if (is_stopping_ && spawner_.is_busy()) kill_start();
   for (auto& [pid, worker] : workers_) {
     if (!is_spared(pid)) worker.signal_group(SIGKILL);
   }
@@ -501,6 +503,8 @@ void ProcessHost::begin_round(const std::vector<WorkerSpec>& specs) {
   output_.begin_round();
   is_stopping_ = has_started_ = is_slow_start_reported_ = false;
   killed_at_.reset();
+  start_signal_ = 0;
+  start_kill_at_ = Instant::never();
   starts_killed_at_.reset();
   stuck_after_ = limits::kKillTimeout;
   next_stuck_report_ = Instant{};
@@ -564,7 +568,9 @@ void ProcessHost::take_worker(StartingWorker& starting, Spawned spawned) {
   if (events_.on_start) events_.on_start(spec.local_rank, spec.rank, pid, reason);
   if (!is_stopping_ && !start_error_) return;
   worker.mark_stopped();
-  worker.signal_group(SIGKILL);
+  const bool gets_grace = start_signal_ != 0 && !start_error_;
+  worker.signal_group(gets_grace ? start_signal_ : SIGKILL);
+  worker.signal_group(SIGCONT);
 }
 
 // A worker could not be started: the others of its round end, and then on_start_failed() follows.
@@ -579,19 +585,44 @@ void ProcessHost::fail_start(const Error& error) {
   sweep_soon();
 }
 
-void ProcessHost::cancel_starts() {
+// A start that is under way may have run its program already.
+void ProcessHost::stop_starts(int signal, Duration grace) {
+  if (grace <= Duration::zero() || start_error_) return cancel_starts();
   take_outcomes();  // those workers get the signal of the stop
   if (!spawner_.is_busy()) return;
-  spawner_.cancel();
-  if (!starts_killed_at_) starts_killed_at_ = boot_now();
-  start_timer_.set(Instant::never());
+  start_signal_ = signal;
+  start_kill_at_ =
+      std::min(start_kill_at_, boot_now() + std::min(grace, limits::kStopStartTimeout));
+  spawner_.stop();
+  if (!spawner_.is_busy()) start_kill_at_ = Instant::never();
+  start_timer_.set(start_kill_at_);
   watch_workers();
   end_output_if_due();
+}
+
+void ProcessHost::cancel_starts() {
+  take_outcomes();  // those workers get the signal of the stop
+  if (spawner_.is_busy()) kill_start();
+}
+
+void ProcessHost::kill_start() {
+  spawner_.cancel();
+  if (!starts_killed_at_) starts_killed_at_ = boot_now();
+  start_kill_at_ = Instant::never();
+  start_timer_.set(Instant::never());
+  watch_workers();
+  watch_killed();
+  end_output_if_due();
+  sweep_soon();
 }
 
 // The spawn thread calls after the last start only.
 void ProcessHost::watch_starts() {
   const Instant now = boot_now();
+  if (start_signal_ != 0 || starts_killed_at_) {  // the round is being stopped
+    start_timer_.set(start_kill_at_);
+    return now >= start_kill_at_ ? kill_start() : watch_workers();
+  }
   start_timer_.set(now + limits::kStartsInterval);
   const auto pending = spawner_.pending();
   const bool is_slow = pending && now - last_start_at_ >= limits::kSpawnTimeout;

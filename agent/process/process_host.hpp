@@ -147,7 +147,8 @@ class ProcessHost {
 
   // Sets the stop request on the workers' pages and refuses commits from now on. Sends `signal` and
   // SIGCONT (for stopped workers) to every live worker's group, and SIGKILL to all after `grace`. A
-  // later call can shorten the grace. The exits are marked is_stopped_by_us.
+  // later call can shorten the grace. The exits are marked is_stopped_by_us. A worker whose start
+  // is under way gets the signal too, if the start ends within limits::kStopStartTimeout.
   void stop(int signal, Duration grace);
 
   // Whether a worker saves on request.
@@ -217,7 +218,9 @@ class ProcessHost {
   void on_whole_start();
   void take_worker(StartingWorker& starting, Spawned spawned);
   void fail_start(const Error& error);
+  void stop_starts(int signal, Duration grace);
   void cancel_starts();
+  void kill_start();
   void watch_starts();
   // Their events come later only: this object is complete then.
   RoundOutput::Events output_events();
@@ -261,8 +264,10 @@ class ProcessHost {
   const WorkerStarter starter_;
   SpawnThread spawner_;
   std::vector<std::shared_ptr<StartingWorker>> starting_;  // of this round, in their order
-  std::optional<Error> start_error_;         // the start failed; set until all its processes end
-  std::optional<Instant> starts_killed_at_;  // the start that is under way was cancelled
+  std::optional<Error> start_error_;  // the start failed; set until all its processes end
+  int start_signal_ = 0;  // of the stop, for the worker whose start is under way; 0: SIGKILL
+  Instant start_kill_at_ = Instant::never();  // when that start is cancelled
+  std::optional<Instant> starts_killed_at_;   // the start that is under way was cancelled
   OrphanSweep orphan_sweep_;
   OomCounter oom_;
   std::map<int, WorkerProcess> workers_;  // by pid; those that are not reaped

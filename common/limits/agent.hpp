@@ -52,6 +52,9 @@ inline constexpr Duration kRoundFilesTimeout = 10s;
 // A start of a worker that takes longer is reported: the file system of its program does not
 // answer. Longer than a program of some hundred MB takes from a cold disk.
 inline constexpr Duration kSpawnTimeout = 10s;
+// When the workers of a round are stopped, a start that is under way may end within this time, so
+// that its worker gets the signal too; then it is killed.
+inline constexpr Duration kStopStartTimeout = 2s;
 // While workers are being started, the loop takes those that have started after each of these: a
 // quick start ends before the first, and a program whose file system does not answer holds back the
 // output of the workers before it no longer than this.

@@ -37,7 +37,9 @@ struct SpawnThread::State {
   bool is_closed = false;
 
   bool is_under_way() const { return newest && !newest->is_over; }
-  void cancel();  // the mutex is held
+  // The mutex is held.
+  void stop();
+  void cancel();
 };
 
 namespace {
@@ -48,6 +50,12 @@ void kill_and_reap(int pid) {
 }
 
 }  // namespace
+
+void SpawnThread::State::stop() {
+  if (!is_under_way()) return;
+  newest->is_cancelled = true;
+  if (!newest->ticket) newest->is_over = true;
+}
 
 void SpawnThread::State::cancel() {
   if (!is_under_way()) return;
@@ -98,10 +106,14 @@ bool SpawnThread::is_busy() const {
   return state_->is_under_way() || !state_->outcomes.empty();
 }
 
-void SpawnThread::cancel() {
+void SpawnThread::stop() { end_job(&State::stop); }
+
+void SpawnThread::cancel() { end_job(&State::cancel); }
+
+void SpawnThread::end_job(void (State::*end)()) {
   std::unique_lock lock(state_->mutex);
   const bool was_under_way = state_->is_under_way();
-  state_->cancel();
+  (*state_.*end)();
   const bool is_end = was_under_way && !state_->is_under_way();
   const bool has_outcomes = !state_->outcomes.empty();
   lock.unlock();

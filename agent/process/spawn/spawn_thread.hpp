@@ -51,6 +51,8 @@ class SpawnThread {
   void begin(std::vector<Start> starts);
   // Outcomes of begin() are still to come, or wait for take().
   bool is_busy() const;
+  // Begins no further start. The outcome of the one that is under way follows; else none.
+  void stop();
   // Begins no further start, and kills the child that has not run its program yet; its outcome
   // follows. Without such a child none follows.
   void cancel();
@@ -67,6 +69,7 @@ class SpawnThread {
  private:
   struct Job;
   struct State;
+  void end_job(void (State::*end)());
   static void run(State& state);
   static void run_job(State& state, Job& job);
   static bool run_one(State& state, Job& job, size_t index, SpawnContext& context);

@@ -1,7 +1,9 @@
 // Stopping a round: all workers together, one deadline, then SIGKILL.
 #include <signal.h>
 
+#include <atomic>
 #include <chrono>
+#include <future>
 
 #include "agent/process/proc_files.hpp"
 #include "tests/support/process_fixture.hpp"
@@ -29,6 +31,58 @@ TEST_P(ProcessStop, TermEndsWillingWorkers) {
     EXPECT_EQ(end_of(rank).exit_code, -SIGTERM);
     EXPECT_TRUE(end_of(rank).is_stopped_by_us);
   }
+}
+
+// Holds the start of worker 1 until release(), as a slow file system does.
+class HeldStart {
+ public:
+  explicit HeldStart(ProcessHost::Options& options) {
+    options.worker_fork = [state = state_](size_t) -> WorkerFork {
+      return [state](const SpawnPlan&) -> ForkAttempt {
+        if (state->starts++ == 1) state->gate.get_future().wait();
+        return {};
+      };
+    };
+  }
+  ~HeldStart() { release(); }
+  void release() {
+    if (!std::exchange(is_released_, true)) state_->gate.set_value();
+  }
+  bool is_reached() const { return state_->starts == 2; }
+
+ private:
+  struct State {
+    std::atomic<int> starts = 0;
+    std::promise<void> gate;
+  };
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+  bool is_released_ = false;
+};
+
+TEST_P(ProcessStop, AWorkerWhoseStartIsUnderWayGetsTheSignal) {
+  HeldStart held(options_);
+  begin_start({worker(0, {"report a; pause"}), worker(1, {"pause"}), worker(2, {"pause"})});
+  wait_reported("a");
+  run_until([&] { return held.is_reached(); });
+  host().stop(SIGTERM, 1h);
+  held.release();
+  run_until_quiet();
+  ASSERT_EQ(ends_.size(), 2U) << "the third one was not started";
+  for (int rank : {0, 1}) {
+    EXPECT_EQ(end_of(rank).exit_code, -SIGTERM);
+    EXPECT_TRUE(end_of(rank).is_stopped_by_us);
+  }
+}
+
+TEST_P(ProcessStop, AStartThatDoesNotEndAfterAStopIsCancelled) {
+  HeldStart held(options_);
+  begin_start({worker(0, {"report a; pause"}), worker(1, {"pause"})});
+  wait_reported("a");
+  run_until([&] { return held.is_reached(); });
+  host().stop(SIGTERM, 1h);
+  run_until_quiet();  // within limits::kStopStartTimeout
+  ASSERT_EQ(ends_.size(), 1U);
+  EXPECT_EQ(end_of(0).exit_code, -SIGTERM);
 }
 
 TEST_P(ProcessStop, SigkillFollowsAnIgnoredSigterm) {

@@ -203,6 +203,24 @@ TEST_F(SpawnThreadTest, CancelKillsTheChildThatIsUnderWay) {
   EXPECT_FALSE(thread_->is_busy()) << "the next start did not begin";
 }
 
+TEST_F(SpawnThreadTest, AStopWaitsForTheStartThatIsUnderWay) {
+  const auto begun = std::make_shared<Door>(), held = std::make_shared<Door>();
+  thread_->begin({[=](SpawnContext& context, StartTicket& ticket) {
+                    begun->open();
+                    held->pass();
+                    return spawn(context, ticket, "exit 3");
+                  },
+                  start_of("exit 4")});
+  ASSERT_TRUE(begun->opens());
+  thread_->stop();
+  EXPECT_TRUE(thread_->is_busy());
+  held->open();
+  const auto all = outcomes_of_call();
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(status_of(all[0].spawned->pid), 3);
+  EXPECT_FALSE(thread_->is_busy()) << "the next start did not begin";
+}
+
 TEST_F(SpawnThreadTest, ItsEndKillsTheChildThatIsUnderWay) {
   const auto begun = std::make_shared<Door>();
   thread_->begin({[begun](SpawnContext& context, StartTicket& ticket) {
