@@ -311,6 +311,8 @@ Status AgentDaemon::Impl::prepare() {
   folder_ = std::move(*folder);
   // Forks, so it must come before the first thread.
   if (Status ok = reaper_.start(token_); !ok) return ok.error();
+  // Not with its first task: a system that starts no thread is then reported once.
+  if (Status ok = io_->start(); !ok) return ok.error();
   log::open();
   start_host();
   watch_for_hangs();

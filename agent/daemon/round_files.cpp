@@ -24,9 +24,15 @@ struct RoundFiles::Prepared {
       routes.push_back(std::move(both.out));
       routes.push_back(std::move(both.err));
     }
-    Result<LogFiles> all = open_log_files(routes, static_cast<size_t>(nproc));
-    if (all) files = std::move(*all);
-    if (!all) opened = all.error();
+    Result<LogFiles> all = open_log_files(routes);
+    if (all) {
+      files = std::move(*all);
+    } else if (is_out_of_descriptors(all.error())) {
+      opened = descriptor_error(static_cast<size_t>(nproc));  // workers need some too
+    } else {
+      made = all.error();  // such as a full disk
+      folder.skip_attempt(round);
+    }
   }
 };
 

@@ -18,9 +18,10 @@ constexpr std::array kHints{
          "container or Slurm job"},
     Hint{"unusable_node", "SIGKILL did not end a process",
          "SIGKILL did not end|after SIGKILL: state",
-         "the process waits inside the kernel (state D), or a tracer holds it. Bring back the "
-         "file server or device that it waits for, or end the tracer; otherwise reboot the "
-         "node. Start nothing on the node before that"},
+         "the process waits inside the kernel (state D), a tracer holds it, or it has become "
+         "another user's (sudo). Bring back the file server or device that it waits for, end "
+         "the tracer, or end the process as its user; otherwise reboot the node. Start nothing "
+         "on the node before that"},
     Hint{"gpu_out_of_memory", "CUDA out of memory",
          "CUDA out of memory|torch.OutOfMemoryError|torch.cuda.OutOfMemoryError|"
          "CUDA_ERROR_OUT_OF_MEMORY|CUBLAS_STATUS_ALLOC_FAILED|HIP out of memory",
@@ -58,8 +59,13 @@ constexpr std::array kHints{
          "torch.multiprocessing.set_sharing_strategy('file_system')"},
     Hint{"no_threads", "No thread can be started",
          "can't start new thread|Resource temporarily unavailable|libgomp: Thread creation failed",
-         "the limit on processes and threads is reached. Check ulimit -u, the container's "
+         "the limit on processes and threads is reached. Check ulimit -u and -v, the container's "
          "pids limit and OMP_NUM_THREADS"},
+    Hint{"too_long_arguments", "Arguments and environment are too long",
+         "are too long together|Argument list too long",
+         "the system limits a program's arguments and environment together to a quarter of "
+         "ulimit -s, and each of them to 128 KiB. Unset large variables, pass long values in a "
+         "file, or raise ulimit -s"},
     Hint{"program_not_found", "The program could not be started",
          "class=start_failure|can't open file|No such file or directory: 'train",
          "the program could not be started. Check that its path is the same on every node, "

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/thread/blocked_signals.hpp"
+#include "common/thread/process_limits.hpp"
 
 namespace cpprun {
 namespace {
@@ -34,7 +35,8 @@ Status start_detached_thread(std::function<void()> run) {
   try {
     std::thread([run = std::move(run)] { run_guarded(run); }).detach();
   } catch (const std::system_error& error) {
-    return Error{ErrorKind::System, std::string("no thread can be started: ") + error.what()};
+    return Error{ErrorKind::System, std::string("no thread can be started: ") + error.what() +
+                                        "; " + process_limits_text()};
   }
   return {};
 }

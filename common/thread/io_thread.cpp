@@ -31,13 +31,18 @@ IoThread::~IoThread() {
   state_->has_news.notify_all();
 }
 
+Status IoThread::start() {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->has_thread) return {};
+  Status started = start_detached_thread([state = state_] { run(*state); });
+  state_->has_thread = started.ok();
+  return started;
+}
+
 bool IoThread::post(Task task) {
+  if (!start()) return false;
   std::unique_lock lock(state_->mutex);
   if (state_->tasks.size() >= limits::kIoTasks) return false;
-  if (!state_->has_thread) {
-    state_->has_thread = start_detached_thread([state = state_] { run(*state); }).ok();
-  }
-  if (!state_->has_thread) return false;
   state_->tasks.push_back(std::move(task));
   ++state_->posted;
   lock.unlock();  // first: the thread would wake up only to wait for the mutex

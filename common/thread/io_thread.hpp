@@ -1,8 +1,8 @@
 // IoThread: runs file operations in order on a thread of its own, because a file system may not
 // answer and no loop may wait for it.
 //
-// Thread-safe. The thread starts with the first task. It shares what it uses, so that the
-// destructor need not wait for a file system that never answers.
+// Thread-safe. The thread starts with the first task, unless start() did before. It shares what it
+// uses, so that the destructor need not wait for a file system that never answers.
 #pragma once
 
 #include <functional>
@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/result.hpp"
 #include "common/time.hpp"
 
 namespace cpprun {
@@ -21,6 +22,8 @@ class IoThread {
   IoThread();
   ~IoThread();  // drops the tasks that have not begun, on the thread, and does not wait
   IoThread(const IoThread&) = delete;
+
+  Status start();
 
   // Runs `task` after all earlier ones, and destroys it on the thread. The task must own or share
   // everything it uses, and throws nothing. False: limits::kIoTasks wait already, or the system

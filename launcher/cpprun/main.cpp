@@ -23,6 +23,7 @@
 #include "common/machine/clock.hpp"
 #include "common/machine/signal_mask.hpp"
 #include "common/text.hpp"
+#include "common/thread/process_limits.hpp"
 #include "common/tls/job_tls.hpp"
 #include "launcher/cpprun/elected_coordinator.hpp"
 #include "launcher/cpprun/embedded_coordinator.hpp"
@@ -53,14 +54,16 @@ int fail(const Error& error) {
 // don't wait for each other. Ours allocate in turn, and each heap costs a start its system calls.
 void share_one_heap() { ::mallopt(M_ARENA_MAX, 1); }
 
-// Asio throws where the system has no descriptors or memory left for a loop. Destructors stop what
-// was started.
+// Asio throws where the system has no descriptors, memory or threads left for a loop. Destructors
+// stop what was started.
 template <class Run>
 int run_guarded(Run run) {
   try {
     return run();
   } catch (const std::system_error& error) {
-    log::error(std::string("the system refused what is needed to run: ") + error.what());
+    const bool is_limit = error.code() == std::errc::resource_unavailable_try_again;
+    log::error(std::string("the system refused what is needed to run: ") + error.what() +
+               (is_limit ? "; " + process_limits_text() : ""));
   } catch (const std::bad_alloc&) {
     log::error("out of memory");
   }

@@ -48,18 +48,53 @@ bool starts_by_itself(const ParsedOptions& options, const FileFacts& facts) {
   return facts.kind == FileKind::Program || facts.kind == FileKind::Script;
 }
 
+// Why exec would not start the program.
+std::string unstartable(const std::string& program, const Environment& environment) {
+  const bool has_slash = program.find('/') != std::string::npos;
+  const FileFacts here = environment.look_at(program);
+  const bool is_folder = here.kind == FileKind::Directory;
+  const bool is_file = here.kind != FileKind::Missing && !is_folder;
+  if (has_slash && !is_file)
+    return program + (is_folder ? ": it is a folder" : ": there is no such file");
+  const std::string path = has_slash ? program : "./" + program;
+  const std::string what =
+      program + (has_slash ? ": it is not executable" : ": no such program on PATH") + "\nhint: ";
+  if (!is_file || here.is_executable) return what + "one in this folder is written " + path;
+  if (program.ends_with(".py")) return what + "leave out --no-python for a Python script";
+  return what + "make it executable by chmod +x " + path + (has_slash ? "" : ", and write it so");
+}
+
 Status use_program(const ParsedOptions& options, const Environment& environment,
                    WorkerConfig& workers) {
   if (find_program(environment, options.script).empty()) {
-    bool has_slash = options.script.find('/') != std::string::npos;
-    return bad_value(options.script +
-                     (has_slash
-                          ? ": no such program, or not executable"
-                          : ": no such program on PATH\nhint: one in this folder is written ./" +
-                                options.script));
+    return bad_value(unstartable(options.script, environment));
   }
   workers.program = {options.script};
   return {};
+}
+
+// `-m train.py`: Python would run the script as a part of its search for a module "py" in it, and
+// then fail. Empty: the name may be a module's.
+std::string script_as_module(const std::string& name, const Environment& environment) {
+  if (name.find('/') != std::string::npos) return name;
+  constexpr std::string_view kEnding = ".py";
+  if (!name.ends_with(kEnding)) return "";
+  std::string module = name.substr(0, name.size() - kEnding.size());
+  std::ranges::replace(module, '.', '/');
+  const bool is_script = environment.look_at(module + ".py").kind != FileKind::Missing &&
+                         environment.look_at(module).kind != FileKind::Directory;
+  return is_script ? module + ".py" : "";
+}
+
+Error no_module(const std::string& name, const std::string& script) {
+  std::string module = script;
+  if (module.ends_with(".py")) module.resize(module.size() - 3);
+  if (module.starts_with("./")) module.erase(0, 2);
+  std::ranges::replace(module, '/', '.');
+  const bool has_module =
+      module.find("..") == std::string::npos && !module.starts_with('.') && !module.ends_with('.');
+  return bad_value("-m takes the name of a module, not of a file: " + name +
+                   "\nhint: leave out -m" + (has_module ? ", or write -m " + module : ""));
 }
 
 // A name with the macro ${local_rank} gives each worker its own file. Empty: all use one file.
@@ -75,6 +110,10 @@ std::vector<std::string> scripts_by_rank(const std::string& script, int nproc) {
 Status use_python(const ParsedOptions& options, const Environment& environment,
                   WorkerConfig& workers) {
   bool is_module = options.module && !options.run_path;
+  if (const std::string path = is_module ? script_as_module(options.script, environment) : "";
+      !path.empty()) {
+    return no_module(options.script, path);
+  }
   const std::vector<std::string> by_rank = scripts_by_rank(options.script, workers.nproc);
   for (const std::string& script : is_module ? std::vector<std::string>{} : by_rank) {
     if (environment.look_at(script).kind == FileKind::Missing) {
@@ -138,6 +177,16 @@ void use_progress(const ParsedOptions& options, Launch& launch) {
                             " has no effect: the workers are no Python programs");
 }
 
+// A slip that would pass unseen: the script gets the option.
+void warn_of_own_options(const ParsedOptions& options, Launch& launch) {
+  for (const std::string& argument : options.script_arguments) {
+    const std::string name = argument.substr(0, argument.find('='));
+    if (name != "--nproc-per-node" && name != "--nproc_per_node" && name != "--nnodes") continue;
+    launch.warnings.push_back(argument + " stands behind " + options.script +
+                              " and goes to it; options of cpprun stand before it");
+  }
+}
+
 Status use_preload(const ParsedOptions& options, Launch& launch) {
   Result<PreloadConfig> preload = read_preload(options);
   if (!preload) return preload.error();
@@ -171,6 +220,7 @@ Status resolve_program(const ParsedOptions& options, const Environment& environm
   workers.title = options.script;
   workers.arguments = options.script_arguments;
   if (Status chosen = choose_program(options, environment, workers); !chosen) return chosen;
+  warn_of_own_options(options, launch);
   use_progress(options, launch);
   return use_preload(options, launch);
 }

@@ -105,7 +105,9 @@ Status use_standalone(const ParsedOptions& options, const Environment& environme
   config.backend = Backend::Cpprun;
   config.is_standalone = true;
   config.endpoint = Endpoint{"127.0.0.1", 0};
-  if (!options.is_given("job-name")) config.run_id = environment.make_uuid();
+  const bool has_name =
+      options.is_given("job-name") || (!options.standalone && options.is_given("rdzv-id"));
+  if (!has_name) config.run_id = environment.make_uuid();
   if (options.standalone && options.is_given("rdzv-id")) {
     launch.notes.push_back(options.shown("rdzv-id", options.rdzv_id) +
                            " is ignored with --standalone, as in torchrun; --job-name=" +
@@ -187,6 +189,10 @@ Status use_static(const ParsedOptions& options, Launch& launch) {
         "each node");
   }
   config.endpoint = std::move(*endpoint);
+  if (text::strip(options.rdzv_endpoint).empty() && text::strip(options.master_addr).empty()) {
+    launch.warnings.push_back("without --master-addr nodes meet at " + to_string(config.endpoint) +
+                              ", so only those on this machine");
+  }
   return {};
 }
 

@@ -59,7 +59,12 @@ Result<int> resolve_nproc(const ParsedOptions& options, const Environment& envir
     if (gpus.count > 0) return gpus.count;
     return nothing_to_count(options, environment, "no GPU found (" + gpus.why_none + ")");
   }
-  if (token == "xpu") return nothing_to_count(options, environment, "cpprun finds no Intel XPUs");
+  // Their number depends on Level Zero: tiles, integrated GPUs, ZE_AFFINITY_MASK.
+  if (token == "xpu") {
+    return bad_value(
+        options.shown(kNprocName, token) + ": cpprun cannot count XPUs\nhint: " +
+        options.shown(kNprocName, "$(python3 -c 'import torch; print(torch.xpu.device_count())')"));
+  }
   return bad_value(options.shown(kNprocName, token) +
                    " is not known\nhint: use a number, cpu, gpu or auto");
 }

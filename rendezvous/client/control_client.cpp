@@ -13,6 +13,9 @@
 #include "common/log/log.hpp"
 #include "common/loop/effect_runner.hpp"
 #include "common/machine/clock.hpp"
+#include "common/machine/own_addresses.hpp"
+#include "common/machine/port_owner.hpp"
+#include "common/thread/loop_mark.hpp"
 #include "rendezvous/client/connector.hpp"
 #include "rendezvous/client/core/reconnect_policy.hpp"
 #include "rendezvous/client/store_probe.hpp"
@@ -94,8 +97,14 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
   void carry_out(const ReconnectPolicy::Probe& probe) {
     probe_ = StoreProbe::start(loop_, probe.place, [self = shared_from_this()](bool is_store) {
       self->probe_.reset();
-      self->runner_.run(&ReconnectPolicy::on_probed, is_store);
+      self->runner_.run(&ReconnectPolicy::on_probed, is_store, self->owner_of_endpoint());
     });
+  }
+  // Of the port that was probed; "": it is not on this machine, or not known.
+  std::string owner_of_endpoint() const {
+    if (first_own_address({last_peer_.host}).empty()) return "";
+    const Unblocking procfs("entries of /proc that take no lock of a process's memory");
+    return port_owner(endpoint_.port);
   }
   void carry_out(const ReconnectPolicy::Refused& refused) {
     if (events_.on_refused) events_.on_refused(refused.places);

@@ -50,6 +50,8 @@ def test_invalid_number_is_named(args, message):
 
 
 @pytest.mark.parametrize('args, message', [
+    (('logs', '--job', 'x'),
+     "error: unknown option --job\nhint: the job's name stands by itself here\n"),
     (('ps', '--jsn'), 'error: unknown option --jsn\nhint: did you mean --json?\n'
                       'usage: cpprunctl ps --help explains the command\n'),
     (('signal', '--rank', 'x'), "error: invalid --rank 'x'\n"),

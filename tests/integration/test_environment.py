@@ -2,13 +2,14 @@
 
 import contextlib
 import os
+import re
 import resource
 import shutil
 import signal
 import subprocess
 
 import pytest
-from conftest import BIN, PYTHON, has_no_traces, has_own_mounts, poll
+from conftest import BIN, PYTHON, as_another_user, has_no_traces, has_own_mounts, poll
 from launches import ROOT, read_to_end
 
 
@@ -57,7 +58,7 @@ def test_emulator_without_handles_of_children_starts_and_restarts_workers(jobs):
     assert sorted(running.out.splitlines()) == ['rank 0', 'rank 1']
     missing = jobs.cpprun('--no-python', jobs.folder / 'missing', wrap=as_on('emulator'))
     assert missing.done(20) == 1
-    assert 'missing: no such program' in missing.err
+    assert 'missing: there is no such file' in missing.err
 
 
 @pytest.mark.parametrize('folder', ['/proc/cpprun-logs', '/dev/full', '/dev/zero/x'])
@@ -76,18 +77,8 @@ def test_read_only_log_folder(jobs):
 
 
 def test_unwritable_log_folder_of_another_user(jobs):
-    if os.geteuid() != 0 or not shutil.which('setpriv'):
-        pytest.skip('needs root and setpriv, to be somebody else')
-    logs = jobs.folder / 'logs'
-    logs.mkdir(mode=0o700)
-    for path in (jobs.folder, *jobs.folder.parents):
-        if path.stat().st_uid == 0 and path.stat().st_mode & 0o077 == 0:
-            path.chmod(0o711)
-    jobs.tmp.chmod(0o777)
-    wrap = ('setpriv', '--reuid=65534', '--regid=65534', '--clear-groups')
-    probe = subprocess.run([*wrap, BIN / 'cpprun', '--version'], check=False, capture_output=True)
-    if probe.returncode != 0:
-        pytest.skip('another user may not start this cpprun')
+    wrap = as_another_user(jobs)
+    (jobs.folder / 'logs').mkdir(mode=0o700)
     running = jobs.cpprun('--log-dir=logs', jobs.sh(':'), wrap=wrap)
     expect_message(running, 'logs', 'Permission denied')
 
@@ -99,6 +90,21 @@ def small_disk():
         pytest.skip('a small disk needs root and mount namespaces')
     mount = 'mkdir -p disk && mount -t tmpfs -o size=256k none disk && exec "$@"'
     return ('unshare', '-m', 'sh', '-c', mount, 'sh')
+
+
+@pytest.mark.parametrize('files', range(5, 12))
+def test_log_files_that_cannot_be_made_stop_nothing(jobs, files):
+    """A file system that has room for so many files and folders."""
+    if not has_own_mounts():
+        pytest.skip('needs root and mount namespaces')
+    mount = f'mkdir -p disk && mount -t tmpfs -o nr_inodes={files} none disk && exec "$@"'
+    running = jobs.cpprun('--redirects=3', '--log-dir=disk', jobs.sh('echo out'),
+                          wrap=('unshare', '-m', 'sh', '-c', mount, 'sh'))
+    assert running.done(20) == 0, running.output
+    has_files = running.out == ''
+    assert has_files or running.out == 'out\n'
+    is_warned = 'their output goes to the console only' in running.err
+    assert is_warned == (not has_files), running.output
 
 
 @pytest.mark.parametrize('args', [('--tee=3',), ('--redirects=0', '--tee=1')])
@@ -247,6 +253,21 @@ def test_no_processes_left(jobs):
     poll(lambda: jobs.wait_until_gone(0) == [], 2, 'the end of all')
 
 
+@pytest.mark.parametrize('limit', ['--nproc=2', '--nproc=3', '--nproc=4', '--as=30000000'])
+def test_a_limit_that_allows_no_threads_is_named(jobs, limit):
+    wrap = (*as_another_user(jobs), 'prlimit', limit)
+    probe = subprocess.run([*wrap, BIN / 'cpprun', '--version'], check=False, capture_output=True)
+    if probe.returncode != 0:
+        pytest.skip('the limit is too low to load the program')
+    running = jobs.cpprun('--nproc-per-node=3', '--no-python', '/bin/true', wrap=wrap)
+    assert running.done(20) == 1, running.output
+    name = '; the limits are ulimit -u' if 'nproc' in limit else 'ulimit -v 29296, '
+    assert running.err.count(name) == 1, running.err
+    assert 'does not answer' not in running.err and 'too many file' not in running.err
+    assert has_no_traces(running.err), running.err
+    assert jobs.wait_until_gone() == []
+
+
 def test_workers_run_in_an_empty_environment(jobs):
     worker = jobs.sh('echo "$RANK $WORLD_SIZE $MASTER_ADDR"')
     running = jobs.cpprun('--nproc-per-node=2', worker, wrap=('env', '-i'))
@@ -304,7 +325,9 @@ def test_environment_that_fits_the_launcher_but_no_worker(jobs):
             running = jobs.cpprun(worker, env=env)
             break
     assert running.done(20) == 1, running.output
-    assert 'too long together' in running.err, running.output
+    text = ' '.join(running.err.split())
+    assert re.search(r'arguments \(0 KiB\) and environment \(\d+ KiB\) are too long', text), text
+    assert 'raise ulimit -s' in text, text
     assert has_no_traces(running.err)
 
 

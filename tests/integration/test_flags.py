@@ -115,7 +115,7 @@ def test_missing_script_is_reported_once(jobs, name):
 @pytest.mark.parametrize(
     'make, named',
     [
-        (lambda path: path.mkdir(), 'no such program, or not executable'),
+        (lambda path: path.mkdir(), 'it is a folder'),
         (lambda path: path.write_bytes(b'\x7fELF junk'), 'neither a binary'),
         (lambda path: path.write_text('#!/no/such/shell\n'), 'interpreter'),
         (lambda path: path.write_text('text\n'), '#!'),

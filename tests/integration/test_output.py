@@ -56,6 +56,7 @@ def test_every_byte_is_passed(jobs, args):
     if args == TEE:
         assert logs(jobs, 0).read_bytes() == want
         shown = shown.replace(b'[default0]:', b'')
+        want = want.replace(b'\r', b'\n')  # the end of a progress bar's state
     assert shown == want
 
 
@@ -107,6 +108,17 @@ def test_output_while_being_stopped_is_shown(jobs):
     running.send(signal.SIGTERM)
     running.done(20)
     assert running.out.count('stopped') == 2
+
+
+def test_states_of_a_progress_bar_are_lines_with_tee(jobs):
+    """As with torchrun. Elsewhere a carriage return would hide the prefix."""
+    bar = 'for i in 10 20 30; do printf "\\r %s%%" $i; sleep 0.2; done; printf "\\r\\n"'
+    running = jobs.cpprun('--nproc-per-node=2', '--tee=1', '--log-dir=logs', jobs.sh(bar))
+    assert running.done(20) == 0, running.output
+    assert sorted(running.out.splitlines()) == [
+        f'[default{rank}]: {state}%' for rank in range(2) for state in (10, 20, 30)]
+    (log, _) = jobs.folder.glob('logs/*/attempt_0/*/stdout.log')
+    assert log.read_bytes() == b'\r 10%\r 20%\r 30%\r\n'
 
 
 def test_head_ends_the_job(jobs):

@@ -109,6 +109,20 @@ show('')
     assert job.done() == 0
 
 
+def test_progress_bars_keep_the_prefix_of_tee(jobs, screen):
+    code = """
+for percent in (0, 50, 100):
+    os.write(1, f'\\r {percent}%'.encode())
+    time.sleep(0.3)
+show('')
+"""
+    job = screen('--tee=3', *two(jobs, code))
+    assert job.done() == 0
+    for rank in range(2):
+        for percent in (0, 50, 100):
+            assert f'[default{rank}]: {percent}%'.encode() in job.shown, job.shown
+
+
 @pytest.mark.parametrize('workers', [1, 2])
 def test_messages_begin_a_line_of_their_own(jobs, screen, workers):
     code = "os.write(2, b'\\r 10%\\r 20%'); time.sleep(0.5); sys.exit(3)"

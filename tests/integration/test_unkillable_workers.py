@@ -3,12 +3,14 @@ file server that does not answer. No node waits for them, and no worker starts b
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 
 import pytest
 from conftest import (
+    as_another_user,
     free_port,
     has_own_mounts,
     poll,
@@ -238,3 +240,22 @@ time.sleep(600)
     running.process.wait()
     poll(lambda: state_of(reaper) == '', FORGET_S, 'the end of the reaper process')
     assert state_of(left) in ('', 'Z'), 'the scan of /proc continued behind the one that blocks'
+
+
+def test_a_worker_that_becomes_another_users_is_named(jobs):
+    """As `sudo` in a script: the agent may not signal it."""
+    wrap = as_another_user(jobs)
+    as_root = jobs.folder / 'as-root'
+    shutil.copy(shutil.which('setpriv'), as_root)
+    as_root.chmod(0o4755)
+    worker = jobs.sh(f'exec {as_root} --reuid=0 --regid=0 --clear-groups {jobs.sh(FOR_EVER)}')
+    running = jobs.cpprun('--shutdown-timeout=1', worker, wrap=wrap)
+    pid = int(jobs.mark('up0'))
+    jobs.watch(pid)
+    if os.stat(f'/proc/{pid}').st_uid != 0:
+        pytest.skip('programs may not change their user here')
+    running.send(signal.SIGTERM)
+    assert running.done(60) == UNUSABLE, running.output
+    (line,) = lines_of(running, pid)
+    assert 'cpprun, which runs as user 65534, may not signal it (EPERM)' in line
+    assert 'it has become user 0 (sudo, setuid)' in line

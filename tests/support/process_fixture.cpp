@@ -97,7 +97,7 @@ Result<LogFiles> open_files_of(const std::vector<WorkerSpec>& workers) {
     routes.push_back(worker.out);
     routes.push_back(worker.err);
   }
-  return open_log_files(routes, workers.size());
+  return open_log_files(routes);
 }
 
 ProcessTest::ProcessTest() : socket_(loop_) {

@@ -1,7 +1,5 @@
 #include "agent/daemon/services/reaper_watch.hpp"
 
-#include <unistd.h>
-
 #include <utility>
 
 #include "agent/process/cleanup/cgroup.hpp"
@@ -17,7 +15,14 @@ Status ReaperWatch::start(const std::string& token) {
 }
 
 void ReaperWatch::watch() {
-  ended_.assign(dup(reaper_->pidfd()));
+  boost::system::error_code failed;
+  UniqueFd end = reaper_->take_pidfd();
+  ended_.assign(end.get(), failed);
+  if (failed) {
+    return log::warning("the reaper process is not watched: " + failed.message() +
+                        "; if it is killed, no other one starts");
+  }
+  end.release();  // ended_ closes it
   ended_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
     if (error) return;
     ended_.close();

@@ -15,6 +15,7 @@
 #include "common/machine/reap.hpp"
 #include "common/thread/blocked_signals.hpp"
 #include "common/thread/loop_mark.hpp"
+#include "common/thread/process_limits.hpp"
 
 namespace cpprun {
 namespace {
@@ -71,7 +72,12 @@ Status ReaperHandle::renew() {
   task.cgroup = cgroup_.c_str();
   page_->wakes_at.store(0);
   const int pid = fork_reaper(task);
-  if (pid < 0) return system_error("cannot start the reaper process", errno);
+  if (pid < 0) {
+    const int error = errno;
+    Error failed = system_error("cannot start the reaper process", error);
+    if (error == EAGAIN) failed.text += "; " + process_limits_text();
+    return failed;
+  }
   pid_ = pid;
   register_helper(pid);
   pidfd_ = open_pidfd(pid);

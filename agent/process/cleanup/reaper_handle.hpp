@@ -32,8 +32,8 @@ class ReaperHandle {
   bool set_deadline(Instant deadline);
 
   // Readable when the reaper process itself has died; the owner then calls renew(), which forks
-  // another one.
-  int pidfd() const { return pidfd_.get(); }
+  // another one. Once after start() and after each renew().
+  UniqueFd take_pidfd() { return std::move(pidfd_); }
   int pid() const { return pid_; }
   Status renew();
 

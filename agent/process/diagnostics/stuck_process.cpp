@@ -1,6 +1,9 @@
 #include "agent/process/diagnostics/stuck_process.hpp"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <vector>
@@ -80,11 +83,23 @@ std::string describe_thread(const std::string& status, const std::string& wait_c
   return text;
 }
 
+std::string describe_foreign(const std::string& status, uint32_t own_user) {
+  // Uid: real, effective, saved and file system user.
+  const std::vector<std::string> users = text::split(value_of(status, "Uid:"), '\t');
+  const std::string user = users.size() < 2 ? "another user" : "user " + users[1];
+  return "cpprun, which runs as user " + std::to_string(own_user) +
+         ", may not signal it (EPERM), because it has become " + user +
+         " (sudo, setuid); end it as that user";
+}
+
 std::string describe(const StuckProcess& process) {
-  const std::string thread = blocked_thread("/proc/" + std::to_string(process.pid));
-  const std::string what =
-      describe_thread(read_small_file(thread + "/status"), read_small_file(thread + "/wchan"),
-                      read_small_file(thread + "/stack"));
+  const std::string folder = "/proc/" + std::to_string(process.pid);
+  const bool is_foreign = ::kill(process.pid, 0) != 0 && errno == EPERM;
+  const std::string thread = is_foreign ? folder : blocked_thread(folder);
+  const std::string status = read_small_file(thread + "/status");
+  const std::string what = is_foreign ? describe_foreign(status, ::geteuid())
+                                      : describe_thread(status, read_small_file(thread + "/wchan"),
+                                                        read_small_file(thread + "/stack"));
   return text::printable(name_of(process) + " has not ended " + text::seconds(process.since) +
                          " after SIGKILL: " + what);
 }

@@ -1,7 +1,5 @@
 #include "agent/process/preload/preloader.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -69,17 +67,23 @@ void Preloader::on_spawned() {
         std::make_shared<PreloadProcess>(std::move(*outcome.spawned), std::move(*spawned_socket_));
     if (!is_wanted) continue;  // it came too late
     process_ = std::move(made);
-    socket_.assign(::dup(process_->socket()));
-    end_.assign(::dup(process_->pidfd()));
+    boost::system::error_code failed;
+    socket_.assign(process_->socket(), failed);
+    if (!failed) end_.assign(process_->pidfd(), failed);
+    if (failed) {
+      give_up(SpawnReason::Process, "the preload process cannot be watched: " + failed.message());
+      continue;
+    }
     watch_socket();
     watch_end();
   }
 }
 
 void Preloader::end_process() {
-  boost::system::error_code ignored;
-  socket_.close(ignored);
-  end_.close(ignored);
+  // process_ closes them.
+  for (stream_descriptor* watched : {&socket_, &end_}) {
+    if (watched->is_open()) watched->release();
+  }
   timer_.set(Instant::never());
   if (process_) process_->kill();
   process_.reset();

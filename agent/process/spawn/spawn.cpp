@@ -17,6 +17,7 @@
 #include "common/machine/clock.hpp"
 #include "common/machine/reap.hpp"
 #include "common/text.hpp"
+#include "common/thread/process_limits.hpp"
 
 namespace cpprun {
 namespace {
@@ -48,20 +49,30 @@ std::string exec_reason(const std::string& program, int error) {
     case ENOEXEC:
       return "it is neither a binary for this machine nor a script with a first line such as "
              "#!/bin/sh";
-    case E2BIG: return "its arguments and environment are too long together";
     default: return ::strerror(error);
   }
 }
 
+std::string kib_of(const std::vector<std::string>& words) {
+  size_t bytes = 0;
+  for (const std::string& word : words) bytes += word.size() + 1 + sizeof(char*);
+  return std::to_string(bytes / 1024) + " KiB";
+}
+
 // Whether a retry would fail in the same way.
 bool is_permanent(int error) {
-  constexpr std::array kPermanent{ENOENT, EACCES, EPERM,        ENOEXEC, ENOTDIR,
-                                  EISDIR, ELOOP,  ENAMETOOLONG, E2BIG};
+  constexpr std::array kPermanent{ENOENT,  EACCES, EPERM, ENOEXEC,
+                                  ENOTDIR, EISDIR, ELOOP, ENAMETOOLONG};
   return std::ranges::find(kPermanent, error) != kPermanent.end();
 }
 
 Error step_error(const SpawnPlan& plan, ChildStep step, int error) {
   const std::string start = "cannot start " + plan.program + ": ";
+  if (error == E2BIG) {
+    return Error{ErrorKind::BadValue, start + "its arguments (" + kib_of(plan.argv) +
+                                          ") and environment (" + kib_of(plan.environment) +
+                                          ") are too long together"};
+  }
   switch (step) {
     case ChildStep::Handle: return system_error(start + "its handle (pidfd_open)", error);
     case ChildStep::Cancelled: return system_error(start + "the start was cancelled", error);
@@ -79,11 +90,9 @@ Error step_error(const SpawnPlan& plan, ChildStep step, int error) {
 }
 
 Error clone_error(const SpawnPlan& plan, int error) {
-  const char* hint = "";
-  if (error == EAGAIN) hint = " (too many processes: see ulimit -u and the cgroup's pids.max)";
-  if (error == EMFILE) hint = " (too many open files: raise the limit with ulimit -n)";
   Error result = system_error("cannot start " + plan.program, error);
-  result.text += hint;
+  if (error == EAGAIN) result.text += " (too many processes: " + process_limits_text() + ")";
+  if (error == EMFILE) result.text += " (too many open files: raise the limit with ulimit -n)";
   return result;
 }
 

@@ -28,10 +28,12 @@ void Console::begin(const void* writer, std::string_view separator) {
   }
   if (open_line_ == nullptr || open_line_ == writer) return;
   text_ += separator;
+  if (separator == kNewLine && open_line_ != &kEndedWriter) interrupted_.insert(open_line_);
   open_line_ = nullptr;
 }
 
 void Console::append(const void* writer, const std::string& prefix, std::string_view part) {
+  interrupted_.erase(writer);
   if (open_line_ != writer) text_ += prefix;
   text_.append(part);
   open_line_ = writer;
@@ -39,6 +41,8 @@ void Console::append(const void* writer, const std::string& prefix, std::string_
 
 void Console::add_lines(const void* writer, const std::string& prefix, std::string_view lines) {
   if (is_closed_) return;
+  if (interrupted_.erase(writer) > 0 && lines.starts_with('\n')) lines.remove_prefix(1);
+  if (lines.empty()) return;
   begin(writer, kNewLine);
   bool has_prefix = open_line_ == writer;
   open_line_ = nullptr;
@@ -70,6 +74,7 @@ void Console::add_bar(const void* writer, const std::string& prefix, std::string
 }
 
 void Console::forget(const void* writer) {
+  interrupted_.erase(writer);
   if (open_line_ != writer) return;
   open_line_ = &kEndedWriter;
   is_bar_ = false;  // its last state stays

@@ -4,6 +4,7 @@
 // Thread: the output thread's.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,6 +48,7 @@ class Console {
   size_t at_ = 0;                    // this much of text_ is written
   const void* open_line_ = nullptr;  // the writer of the unfinished line at the end; nullptr: none
   bool is_bar_ = false;              // that line is a progress bar
+  std::set<const void*> interrupted_;  // writers whose unfinished line another one has ended
   bool is_closed_ = false;
   int error_ = 0;
 };

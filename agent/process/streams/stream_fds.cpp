@@ -103,13 +103,12 @@ Result<StreamFds> open_stream(const WorkerSpec& worker, bool is_stderr, const Lo
 
 }  // namespace
 
-Result<LogFiles> open_log_files(const std::vector<StreamRoute>& routes, size_t workers) {
+Result<LogFiles> open_log_files(const std::vector<StreamRoute>& routes) {
   LogFiles files;
   for (const StreamRoute& route : routes) {
     for (const std::string& name : {route.file, route.duplicate_file}) {
       if (name.empty() || files.contains(name)) continue;
       Result<LogFile> file = open_log(name);
-      if (!file && is_out_of_descriptors(file.error())) return descriptor_error(workers);
       if (!file) return file.error();
       files[name] = std::make_shared<LogFile>(std::move(*file));
     }

@@ -27,8 +27,8 @@ struct StreamFds {
 using LogFiles = std::map<std::string, std::shared_ptr<LogFile>>;
 
 // Opens the files of these routes, which belong to so many workers. Blocks on their file system.
-// Errors name the file, or the limit on open files.
-Result<LogFiles> open_log_files(const std::vector<StreamRoute>& routes, size_t workers);
+// Errors name the file.
+Result<LogFiles> open_log_files(const std::vector<StreamRoute>& routes);
 
 // Whether the agent copies any of this worker's output. `is_alone` as for open_streams().
 bool passes_agent(const WorkerSpec& worker, bool is_alone);

@@ -44,8 +44,10 @@ StreamPump::Outcome StreamPump::read_once(char* buffer, size_t size, Instant now
 
 void StreamPump::on_bytes(std::string_view bytes, Instant now) {
   if (writes_file()) write_file(*stream_.file, bytes);
-  if (stream_.duplicate_file) add_duplicates(bytes);
-  if (console_ != nullptr) show(bytes, now);
+  const bool has_lines_only = !stream_.prefix.empty() && !stream_.is_terminal;
+  const std::string_view shown = has_lines_only ? lines_.feed(bytes) : bytes;
+  if (stream_.duplicate_file) add_duplicates(shown);
+  if (console_ != nullptr) show(shown, now);
   if (!stream_.is_stderr) return;
   tail_.append(bytes.substr(bytes.size() - std::min(bytes.size(), kTailBytes)));
   if (tail_.size() > 2 * kTailBytes) tail_.erase(0, tail_.size() - kTailBytes);
@@ -56,14 +58,14 @@ void StreamPump::show(std::string_view bytes, Instant now) {
   splitter_.feed(
       bytes,
       [&](std::string_view lines) {
-        console_->add_lines(this, stream_.prefix, lines);
+        show_text(lines, &Console::add_lines);
         is_new_part = true;
         is_bar_ = false;
       },
-      [&](std::string_view part) { console_->add_part(this, stream_.prefix, part); });
+      [&](std::string_view part) { show_text(part, &Console::add_part); });
   if (stream_.is_terminal) {
     const std::string bars = splitter_.take_progress_bars();
-    if (!bars.empty()) console_->add_bar(this, stream_.prefix, bars);
+    if (!bars.empty()) show_text(bars, &Console::add_bar);
     is_bar_ = (is_bar_ && splitter_.has_part()) || !bars.empty();
   }
   if (stream_.is_alone) show_part();  // no other worker's line can mix with it
@@ -78,8 +80,15 @@ void StreamPump::show_part() {
   part_deadline_ = Instant::never();
   if (console_ == nullptr || !splitter_.has_part()) return;
   const std::string part = splitter_.take_part();
-  is_bar_ ? console_->add_bar(this, stream_.prefix, part)
-          : console_->add_part(this, stream_.prefix, part);
+  show_text(part, is_bar_ ? &Console::add_bar : &Console::add_part);
+}
+
+void StreamPump::show_text(std::string_view text,
+                           void (Console::*add)(const void*, const std::string&,
+                                                std::string_view)) {
+  const bool has_states = !stream_.prefix.empty() && text.find('\r') != std::string_view::npos;
+  if (!has_states) return (console_->*add)(this, stream_.prefix, text);
+  (console_->*add)(this, stream_.prefix, with_prefix_of_states(text, stream_.prefix));
 }
 
 void StreamPump::add_duplicates(std::string_view bytes) {

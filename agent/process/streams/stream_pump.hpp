@@ -10,6 +10,7 @@
 #include "agent/process/streams/console.hpp"
 #include "agent/process/streams/line_splitter.hpp"
 #include "agent/process/streams/output.hpp"
+#include "agent/process/streams/progress_bars.hpp"
 #include "common/time.hpp"
 
 namespace cpprun {
@@ -41,6 +42,9 @@ class StreamPump {
  private:
   void on_bytes(std::string_view bytes, Instant now);
   void show(std::string_view bytes, Instant now);
+  void show_text(std::string_view text,
+                 void (Console::*add)(const void* writer, const std::string& prefix,
+                                      std::string_view text));
   void add_duplicates(std::string_view bytes);
   void add_duplicate_line(std::string_view line);
   void write_file(LogFile& file, std::string_view bytes);
@@ -48,6 +52,7 @@ class StreamPump {
   OutputStream stream_;
   Console* console_;
   std::function<void(const std::string&, int)> on_file_error_;
+  StatesToLines lines_;
   LineSplitter splitter_;
   bool is_bar_ = false;  // what the splitter holds continues a progress bar
   LineSplitter duplicates_;

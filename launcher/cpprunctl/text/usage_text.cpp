@@ -25,6 +25,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOtherToo
 std::string unknown_word(const std::string& word, const std::vector<std::string>& options) {
   if (!word.starts_with('-')) return "unexpected argument '" + word + "'";
   const std::string name = word.substr(0, word.find('='));
+  if (name == "--job") return "unknown option --job\nhint: the job's name stands by itself here";
   const std::string near = text::nearest(name, options);
   return "unknown option " + name + (near.empty() ? "" : "\nhint: did you mean " + near + "?");
 }

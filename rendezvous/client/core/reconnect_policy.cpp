@@ -17,6 +17,11 @@ constexpr const char* kStoreMet =
     "all agents with cpprun, or give another port";
 constexpr const char* kNonsense = "what listens there does not speak cpprun's protocol";
 
+// What an unexpected peer did, its process, and what helps.
+std::string text_of_peer(const std::string& what, const std::string& owner) {
+  return what + (owner.empty() ? "" : " (" + owner + ")") + "; end it, or give another port";
+}
+
 }  // namespace
 
 void ReconnectPolicy::start(Effects& effects) const {
@@ -154,21 +159,24 @@ void ReconnectPolicy::on_broken(Instant now, Effects& effects, bool tries_elsewh
 void ReconnectPolicy::report_unexpected_peer(Instant now, const std::string& why,
                                              Effects& effects) {
   const bool was_silent = now - connected_at_ >= limits::kHelloTimeout;
-  unexpected_peer_ =
-      !why.empty()        ? why
-      : has_sent_garbage_ ? kNonsense
-      : was_silent ? "connected, but no coordinator answers: does another program listen there?"
-                   : "connected, but what listens there hangs up";
+  const char* const what =
+      has_sent_garbage_ ? kNonsense
+      : was_silent      ? "connected, but no coordinator answers: another program may listen there"
+                        : "connected, but what listens there hangs up";
+  unexpected_peer_ = why.empty() ? what : "";
+  last_trouble_ = why.empty() ? text_of_peer(what, owner_) : why;
   if (!trouble_since_) trouble_since_ = connected_at_;
-  last_trouble_ = unexpected_peer_;
   const bool is_worth_it = target() == options_.endpoint;  // other endpoints are ports of agents
   if (!is_worth_it || std::exchange(is_probing_, true)) return;
   effects.emplace_back(Probe{options_.endpoint});
 }
 
-void ReconnectPolicy::on_probed(Instant now, bool is_torch_store, Effects& effects) {
+void ReconnectPolicy::on_probed(Instant now, bool is_torch_store, const std::string& owner,
+                                Effects& effects) {
   is_probing_ = false;
-  report_trouble(now, is_torch_store ? kStoreMet : unexpected_peer_, effects);
+  owner_ = owner;
+  if (!unexpected_peer_.empty()) last_trouble_ = text_of_peer(unexpected_peer_, owner_);
+  report_trouble(now, is_torch_store ? kStoreMet : std::string(last_trouble_), effects);
 }
 
 void ReconnectPolicy::report_trouble(Instant now, const std::string& why, Effects& effects) {

@@ -70,7 +70,8 @@ class ReconnectPolicy {
   // `tries_elsewhere`, to the next. `why`: what is known of the reason, for people.
   void on_broken(Instant now, Effects& effects, bool tries_elsewhere = false,
                  const std::string& why = "");
-  void on_probed(Instant now, bool is_torch_store, Effects& effects);
+  // `owner`: the process that listens there, for people; "": on another machine, or not known.
+  void on_probed(Instant now, bool is_torch_store, const std::string& owner, Effects& effects);
   // No further attempts.
   void close();
 
@@ -109,6 +110,7 @@ class ReconnectPolicy {
   size_t taken_ = 0;  // consumed bytes at the front of input_
 
   std::string unexpected_peer_;  // behaviour of the peer that is being probed
+  std::string owner_;            // of the endpoint's port, by the last probe
   std::string last_trouble_;
   std::optional<Instant> trouble_since_;
   std::optional<Instant> reported_at_;

@@ -254,10 +254,11 @@ TEST_F(ReaperTest, IsReplacedWhenItDies) {
   const auto reaper = make();
   start({worker(0, {"report a; pause"})});
   wait_reported("a");
-  EXPECT_FALSE(becomes_readable(reaper->pidfd(), 0));
+  const UniqueFd end = reaper->take_pidfd();
+  EXPECT_FALSE(becomes_readable(end.get(), 0));
   const int first = reaper->pid();
   ::kill(first, SIGKILL);
-  ASSERT_TRUE(becomes_readable(reaper->pidfd(), 60'000));
+  ASSERT_TRUE(becomes_readable(end.get(), 60'000));
   ASSERT_TRUE(reaper->renew().ok());
   EXPECT_NE(reaper->pid(), first);
   reaper->set_deadline(boot_now());
@@ -268,7 +269,7 @@ TEST_F(ReaperTest, IsReplacedWhenItDies) {
 TEST_F(ReaperTest, IgnoresSignalsFromUsers) {
   const auto reaper = make();
   for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) ::kill(reaper->pid(), signal);
-  EXPECT_FALSE(becomes_readable(reaper->pidfd(), 100));
+  EXPECT_FALSE(becomes_readable(reaper->take_pidfd().get(), 100));
 }
 
 TEST_F(ReaperTest, SleepsWithoutPolling) {

@@ -237,5 +237,12 @@ TEST(StuckProcess, ReportsUnreadableProcFiles) {
   EXPECT_EQ(describe_thread("", "", ""), "its state cannot be read");
 }
 
+TEST(StuckProcess, NamesTheUserWhoseProcessItMayNotSignal) {
+  EXPECT_EQ(describe_foreign("Name:\tsh\nUid:\t1000\t0\t0\t0\nGid:\t0\t0\t0\t0\n", 1000),
+            "cpprun, which runs as user 1000, may not signal it (EPERM), because it has become "
+            "user 0 (sudo, setuid); end it as that user");
+  EXPECT_NE(describe_foreign("", 1000).find("has become another user ("), std::string::npos);
+}
+
 }  // namespace
 }  // namespace cpprun::test

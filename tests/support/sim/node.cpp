@@ -207,8 +207,9 @@ void Node::carry_out(const ReconnectPolicy::Broken&) {
 void Node::carry_out(const ReconnectPolicy::Probe&) {
   context_.event_queue.in(1ms, [this] {
     when_awake([this] {
-      call_client(
-          [this](Instant now, ReconnectPolicy::Effects& e) { client_.on_probed(now, false, e); });
+      call_client([this](Instant now, ReconnectPolicy::Effects& e) {
+        client_.on_probed(now, false, "", e);
+      });
     });
   });
 }

@@ -38,7 +38,7 @@ TEST(OptionsBadValues, Sizes) {
            {{"--nproc=-2"}, "--nproc=-2", "from 1 to 4096"},
            {{"--nproc=5000"}, "5000", "from 1 to 4096"},
            {{}, "PET_NPROC_PER_NODE=many", "use a number", {"PET_NPROC_PER_NODE=many"}},
-           {{"--nproc=xpu"}, "no Intel XPUs", "--nproc=cpu (2 workers here)"},
+           {{"--nproc=xpu"}, "cannot count XPUs", "torch.xpu.device_count()"},
            {{"--role=" + std::string(2000, 'x')}, "--role", "1024"},
            {{"--numa-binding=node"}, "--numa-binding=node", "no NVIDIA driver"},
            {{"--virtual-local-rank", "--nproc=2"},

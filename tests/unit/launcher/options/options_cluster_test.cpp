@@ -130,7 +130,7 @@ TEST(OptionsCluster, AForgottenSrunIsReported) {
   ASSERT_EQ(launch.warnings.size(), 1u);
   EXPECT_TRUE(holds(launch.warnings[0], "srun did not start this cpprun: it uses one node"));
   EXPECT_TRUE(launch.config.rendezvous.is_standalone);
-  EXPECT_EQ(launch_of(line({"--nnodes=1:2"}), batch_script()).warnings.size(), 2u);
+  EXPECT_EQ(launch_of(line({"--nnodes=1:2"}), batch_script()).warnings.size(), 3u);
   const Error error = error_of(line({"--nnodes=2"}), batch_script());
   EXPECT_TRUE(holds(error.text, "write `srun cpprun ...`")) << error.text;
   EXPECT_EQ(exit_code(error), 1);

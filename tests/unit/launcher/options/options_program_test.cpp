@@ -88,13 +88,66 @@ TEST(OptionsProgram, NamesAMissingProgramOnce) {
   EXPECT_TRUE(holds(error_of({"plain-elf"}, machine()).text, "chmod +x"));
   EXPECT_TRUE(holds(error_of({"--no-python", "no-such-program"}).text,
                     "no-such-program: no such program on PATH"));
-  EXPECT_TRUE(holds(error_of({"--no-python", "train.py"}).text, "./train.py"));
-  EXPECT_TRUE(holds(error_of({"--no-python", "./gone"}).text,
-                    "./gone: no such program, or not executable"));
+  EXPECT_TRUE(holds(error_of({"--no-python", "./gone"}).text, "./gone: there is no such file"));
   EXPECT_EQ(exit_code(error_of({"--no-python", "no-such-program"})), 1);
   EXPECT_TRUE(holds(error_of({"--run-path", "prog"}, machine()).text, "leave out --run-path"));
   EXPECT_TRUE(
       holds(error_of({"elf.py"}, machine()).text, "elf.py is a program, not a Python script"));
+}
+
+TEST(OptionsProgram, NamesWhatIsWrongWithAProgramThatIsNotPythons) {
+  Machine m = machine();
+  m.files["./job.sh"] = {FileKind::Script, false};
+  m.files["./job.py"] = {FileKind::Other, false};
+  m.files["job"] = {FileKind::Script, false};
+  m.files["bin"] = m.files["./bin"] = {FileKind::Directory, true};
+  const std::vector<std::pair<std::string, std::string>> texts{
+      {"./job.sh", "./job.sh: it is not executable\nhint: make it executable by chmod +x ./job.sh"},
+      {"./job.py", "./job.py: it is not executable\nhint: leave out --no-python"},
+      {"./bin", "./bin: it is a folder"},
+      {"bin", "bin: no such program on PATH\nhint: one in this folder is written ./bin"},
+      {"tool", "tool: no such program on PATH\nhint: one in this folder is written ./tool"},
+      {"job", "job: no such program on PATH\nhint: make it executable by chmod +x ./job, and"},
+      {"train.py", "train.py: no such program on PATH\nhint: leave out --no-python"},
+  };
+  for (const auto& [typed, text] : texts) {
+    const Error error = error_of({"--no-python", typed}, m);
+    EXPECT_TRUE(error.text.starts_with(text)) << error.text;
+    EXPECT_EQ(exit_code(error), 1);
+  }
+}
+
+TEST(OptionsProgram, AFileInPlaceOfAModuleIsNamed) {
+  Machine m = machine();
+  m.files["pkg/run.py"] = m.files["both.py"] = {FileKind::Other, false};
+  m.files["both"] = {FileKind::Directory, true};
+  const std::vector<std::pair<std::string, std::string>> texts{
+      {"train.py", "train.py\nhint: leave out -m, or write -m train"},
+      {"pkg.run.py", "pkg.run.py\nhint: leave out -m, or write -m pkg.run"},
+      {"pkg/run.py", "pkg/run.py\nhint: leave out -m, or write -m pkg.run"},
+      {"./train.py", "./train.py\nhint: leave out -m, or write -m train"},
+      {"../train.py", "../train.py\nhint: leave out -m"},
+      {"pkg/", "pkg/\nhint: leave out -m"},
+      {"/opt/train.py", "/opt/train.py\nhint: leave out -m"},
+  };
+  for (const auto& [typed, text] : texts) {
+    const Error error = error_of({"-m", typed}, m);
+    EXPECT_TRUE(error.text.ends_with(text)) << error.text;
+    EXPECT_EQ(exit_code(error), 1);
+  }
+  // A package may have a module of that name; Python itself names one that is missing.
+  for (const char* name : {"both.py", "gone.py", "pkg.train"}) {
+    EXPECT_EQ(program_of({"-m", name}, m), (Strings{"/opt/bin/python3", "-u", "-m", name}));
+  }
+}
+
+TEST(OptionsProgram, WarnsOfOptionsBehindTheScript) {
+  const Strings warnings = launch_of({"train.py", "--nproc-per-node=2", "--epochs=3"}).warnings;
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_EQ(warnings[0],
+            "--nproc-per-node=2 stands behind train.py and goes to it; options of cpprun stand "
+            "before it");
+  EXPECT_TRUE(launch_of({"train.py", "--epochs=3"}).warnings.empty());
 }
 
 TEST(OptionsProgram, SetsOmpForSeveralWorkersOnly) {

@@ -52,12 +52,21 @@ TEST(OptionsRendezvous, RejectsStandaloneWithSeveralNodes) {
 
 TEST(OptionsRendezvous, APlainLaunchOnOneNodeIsStandaloneToo) {
   expect_standalone(rendezvous_of({}));
-  expect_standalone(
-      rendezvous_of({"--nnodes=1", "--node_rank=0", "--master_addr=10.0.0.1", "--rdzv-id=x"}));
+  expect_standalone(rendezvous_of({"--nnodes=1", "--node_rank=0", "--master_addr=10.0.0.1"}));
+  EXPECT_EQ(rendezvous_of({"--rdzv-id=x"}).run_id, "x") << "only --standalone ignores it";
   EXPECT_TRUE(warnings_of({"--nnodes=1", "--node_rank=0"}).empty());
   EXPECT_FALSE(rendezvous_of({"--nnodes=2"}).is_standalone);
   EXPECT_FALSE(rendezvous_of({"--rdzv-backend=c10d"}).is_standalone);
   EXPECT_EQ(rendezvous_of({}, Machine{}.with({"PET_MASTER_PORT=29777"})).master_port, 29777);
+}
+
+TEST(OptionsRendezvous, StaticNodesWithoutAnAddressMeetOnThisMachineOnly) {
+  const Strings warnings = warnings_of({"--nnodes=2"});
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_EQ(warnings[0],
+            "without --master-addr nodes meet at 127.0.0.1:29500, so only those on this machine");
+  EXPECT_TRUE(warnings_of({"--nnodes=2", "--master-addr=n0"}).empty());
+  EXPECT_TRUE(warnings_of({"--nnodes=2", "--rdzv-endpoint=n0:1"}).empty());
 }
 
 TEST(OptionsRendezvous, StaticOnOneNodeKeepsItsAddress) {
@@ -123,7 +132,7 @@ TEST(OptionsRendezvous, StaticWaitsForAllNodesAndReportsIt) {
   RendezvousConfig config = rendezvous_of({"--nnodes=1:3"});
   EXPECT_EQ(config.min_nodes, 3);
   EXPECT_EQ(config.max_nodes, 3);
-  ASSERT_EQ(warnings_of({"--nnodes=1:3"}).size(), 1u);
+  ASSERT_EQ(warnings_of({"--nnodes=1:3", "--master-addr=n0"}).size(), 1u);
   EXPECT_TRUE(holds(warnings_of({"--nnodes=1:3"}).front(), "waits for all 3"));
 }
 

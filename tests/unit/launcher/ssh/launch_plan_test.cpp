@@ -74,7 +74,8 @@ TEST(LaunchPlan, AgentsGetOrdinaryFlags) {
 }
 
 TEST(LaunchPlan, AgentsAcceptTheirFlags) {
-  const LaunchPlan plan = plan_of({"--hosts=a:8,b:2", "--pass-local-rank", "-m", "-r", "3"});
+  const LaunchPlan plan =
+      plan_of({"--hosts=a:8,b:2", "--pass-local-rank", "--run-path", "-r", "3"});
   for (size_t rank : {0u, 1u}) {
     const Launch launch = test::launch_of(arguments(plan, rank));
     EXPECT_EQ(launch.config.rendezvous.node_rank, static_cast<int>(rank));

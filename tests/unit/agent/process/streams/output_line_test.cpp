@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/process/streams/line_splitter.hpp"
+#include "agent/process/streams/progress_bars.hpp"
 #include "common/limits/agent.hpp"
 #include "common/machine/last_lines.hpp"
 
@@ -64,6 +65,24 @@ TEST(LineSplitter, SplitsLongLines) {
   EXPECT_EQ(cut.take(), "<" + piece + "><" + piece + ">");
   cut.feed("\n");
   EXPECT_EQ(cut.take(), "rest\n");
+}
+
+TEST(StatesToLines, EachStateIsALineHoweverTheTextIsCut) {
+  const std::string text = "begin\n\r 10%\r 20%\r\rend\r\n\r\n\r 30%\n";
+  for (size_t first = 0; first <= text.size(); ++first) {
+    for (size_t second = first; second <= text.size(); ++second) {
+      StatesToLines lines;
+      std::string out(lines.feed(std::string_view(text).substr(0, first)));
+      out += lines.feed(std::string_view(text).substr(first, second - first));
+      out += lines.feed(std::string_view(text).substr(second));
+      EXPECT_EQ(out, "begin\n 10%\n 20%\nend\n\n 30%\n") << first << " " << second;
+    }
+  }
+}
+
+TEST(ProgressBars, EachStateOnATerminalHasThePrefix) {
+  EXPECT_EQ(with_prefix_of_states("\r 10%\r 20%\r", "[0]:"), "\r[0]: 10%\r[0]: 20%\r[0]:");
+  EXPECT_EQ(with_prefix_of_states("one\r\ntwo\n", "[0]:"), "one\r\ntwo\n");
 }
 
 TEST(LastLines, KeepsTheLastOnes) {

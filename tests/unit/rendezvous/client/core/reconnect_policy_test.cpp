@@ -37,8 +37,8 @@ class ReconnectPolicyTest : public testing::Test {
   void breaks() {
     call([&](Effects& e) { core.on_broken(now, e); });
   }
-  void is_probed(bool is_torch_store) {
-    call([&](Effects& e) { core.on_probed(now, is_torch_store, e); });
+  void is_probed(bool is_torch_store, const std::string& owner = "") {
+    call([&](Effects& e) { core.on_probed(now, is_torch_store, owner, e); });
   }
   void receives(std::span<const uint8_t> bytes) {
     core.on_bytes(bytes);
@@ -103,10 +103,24 @@ TEST_F(ReconnectPolicyRules, APeerWithoutAnAnswerIsNoCoordinator) {
   EXPECT_EQ(times<ReconnectPolicy::Broken>(), 1);
   EXPECT_EQ(times<ReconnectPolicy::Probe>(), 1);
   EXPECT_EQ(core.trouble(),
-            "connected, but no coordinator answers: does another program listen there?");
+            "connected, but no coordinator answers: another program may listen there; end it, or "
+            "give another port");
   is_probed(true);
   EXPECT_NE(core.trouble().find("torch's TCPStore"), std::string::npos);
   EXPECT_EQ(times<ReconnectPolicy::Trouble>(), 1);
+}
+
+TEST_F(ReconnectPolicyRules, TheProcessThatHoldsThePortIsNamed) {
+  const std::string text =
+      "connected, but what listens there hangs up (pid 7 (nc)); end it, or give another port";
+  starts();
+  connects();
+  breaks();
+  is_probed(false, "pid 7 (nc)");
+  EXPECT_EQ(core.trouble(), text);
+  connects();
+  breaks();
+  EXPECT_EQ(core.trouble(), text) << "also while it is probed again";
 }
 
 TEST_F(ReconnectPolicyRules, SendsOneProbeAtATime) {
