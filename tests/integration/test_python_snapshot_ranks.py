@@ -1,5 +1,5 @@
-"""cpprun_worker.Snapshot when a rank does not call it, as under `if rank == 0:`. What the other
-ranks wait for is reported, and training continues once that rank comes.
+"""cpprun_worker.Snapshot and ranks that do not do the same: one does not call it, as under `if rank
+== 0:`, or they train without DistributedDataParallel.
 """
 
 import pytest
@@ -7,14 +7,17 @@ from launches import ROOT
 from test_python_snapshot import pytestmark as pytestmark  # skips without torch
 from torch_python import start_script
 
-SCRIPT = f"""
+START = f"""
 import datetime, os, sys, time
 sys.path.insert(0, {str(ROOT / 'worker_sdk' / 'python')!r})
 import torch, cpprun_worker
 import torch.distributed as dist
+dist.init_process_group('gloo')
+"""
+
+LATE = """
 from cpprun_worker._snapshot import ranks
 ranks.REMINDER = datetime.timedelta(seconds=1)
-dist.init_process_group('gloo')
 late, call = int(os.environ['LATE']), os.environ['CALL']
 
 def come(name):
@@ -22,6 +25,7 @@ def come(name):
         while not os.path.exists('go'):
             time.sleep(0.05)
 
+torch.manual_seed(0)
 come('Snapshot')
 state = cpprun_worker.Snapshot('runs', model=torch.nn.Linear(2, 2))
 come('resume')
@@ -40,10 +44,35 @@ dist.destroy_process_group()
     ('late', 'call'), [(1, 'Snapshot'), (0, 'resume'), (1, 'maybe_save'), (0, 'save')]
 )
 def test_a_rank_that_waits_for_others_reports_it_once(jobs, late, call):
-    job = start_script(jobs, SCRIPT, n=2, LATE=str(late), CALL=call)
+    job = start_script(jobs, START + LATE, n=2, LATE=str(late), CALL=call)
     job.wait_for('has waited 1 s for other ranks', 200)
     (jobs.folder / 'go').touch()
     assert job.done(200) == 0, job.output
     assert job.output.count('has waited 1 s for other ranks') == 1, job.output
     assert f'cpprun: rank {1 - late} has waited' in job.output
     assert job.output.count("saved ['step-2', 'step-3']") == 2, job.output
+
+
+DIFFERENT = """
+torch.manual_seed(dist.get_rank())
+first, second = torch.nn.Linear(300, 300), torch.nn.Linear(300, 300)
+with torch.no_grad():
+    for each in first.parameters():
+        dist.broadcast(each, 0)
+state = cpprun_worker.Snapshot('runs', model=torch.nn.ModuleList([first, second]))
+saved = [state.save(1), state.save_async(2) and state.wait()]
+for each in second.parameters():
+    dist.broadcast(each.data, 0)
+saved.append(state.save(3))
+print('saved', saved, sorted(os.listdir('runs')), flush=True)
+dist.destroy_process_group()
+"""
+
+
+def test_ranks_with_different_parameters_save_nothing(jobs):
+    """Each writes a part of the model, so the snapshot would have the model of none of them."""
+    job = start_script(jobs, START + DIFFERENT, n=2)
+    assert job.done(200) == 0, job.output
+    reported = "ranks 0 and 1 have different values in '1.weight' of the model: train it in Dist"
+    assert job.output.count(reported) == 1, job.output
+    assert job.output.count("saved [False, False, True] ['step-3']") == 2, job.output

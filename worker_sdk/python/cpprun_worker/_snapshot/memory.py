@@ -1,8 +1,8 @@
 """The shard of this rank in an arena: its parts of the shared files, its own file, and an index of
 them. Together the shards of a node's ranks have everything that these ranks resume from.
 
-A slot's content: parts and pickles, aligned to 64 bytes, big parts to blocks, the index as JSON,
-and its length (8 bytes). A slot names the folder that it belongs to. The first folder of a process
+A slot's content: parts and pickles, aligned to 64 bytes, big parts to blocks, a sample of the
+model, the index as JSON, and its length (8 bytes). A slot names the folder that it belongs to. The first folder of a process
 gets the arena that outlives it; Snapshots of other folders have memory that ends with the process.
 """
 
@@ -23,6 +23,7 @@ from .arena import Arena, Label, Slots, arena_bytes
 from .device_copy import DeviceCopies
 from .manifest import MODEL, SHARDED_METADATA, is_sharded_file
 from .ranks import WHOLE
+from .sample import Sample
 from .state_pickle import StateWriter, bytes_of
 from .training_state import StagedFile
 
@@ -192,8 +193,11 @@ def _whole(content):
 class Staged:
     """What this rank has of a snapshot, in a slot."""
 
-    def __init__(self, contents, share):
+    def __init__(self, contents, share, turn):
+        """`turn`: counts the saves."""
         self.epoch = contents.epoch
+        models = [file.storages for file in contents.shared if file.name == MODEL]
+        self.sample = Sample(sum(models, []), turn)
         self.shared = [Shard(file, share) for file in contents.shared]
         self.own = Shard(contents.own, WHOLE)
         self.sharded = ShardedShard(contents.sharded) if contents.sharded else None
@@ -203,6 +207,7 @@ class Staged:
         # A GPU that has a part of the state; None: all of it is in memory of the CPU.
         self.gpu = next((each.device for each in tensors if each.is_cuda), None)
         self.content, self.slot_at = memoryview(b''), 0  # of the slot in the arena
+        self.sample_at = 0  # in the slot
 
     def lay_out(self, owner):
         """Returns (where the index begins, the index)."""
@@ -210,7 +215,8 @@ class Staged:
         for file in self.files:
             at = file.lay_out(at)
         index = ', '.join([json.dumps(owner), *(file.index() for file in self.files)])
-        return at, f'[{index}]'.encode()
+        self.sample_at = at
+        return at + self.sample.size, f'[{index}]'.encode()
 
     def part(self, part):
         return self.content[part.in_slot : part.in_slot + part.size]
@@ -320,13 +326,14 @@ class Memory:
         for file in staged.files:
             file.copy(into, staged.copies)
             content[file.pickle_in_slot : file.pickle_in_slot + len(file.pickle)] = file.pickle
+        staged.sample.copy(into[staged.sample_at :], staged.copies)
         content[index_at : index_at + len(index)] = index
         content[-_TAIL:] = struct.pack('<Q', len(index))
         staged.copies.start()
         staged.content, staged.slot_at = content, at
 
     def staged(self, staged):
-        """Sets the checksum of the slot, once it is filled."""
+        """Sets the checksum of the slot, once it is filled. Returns those of the sample."""
         staged.copies.wait()
         if staged.gpu is not None:  # for the saves to come
             self._arena.pin(staged.gpu)
@@ -336,6 +343,7 @@ class Memory:
                 lambda ranges: self._arena.crc32s([(at + each, size) for each, size in ranges])
             )
         )
+        return staged.sample.checksums(staged.content[staged.sample_at :])
 
     def complete(self, step):
         """Requires: all ranks have staged the step."""

@@ -57,6 +57,7 @@ class Writer:
         self._disk = BackgroundThread('cpprun-writer')
         self._has_reported_busy = self._has_reported_stall = False
         self._asked = None, None  # the step and the answer that ask_ahead() has begun
+        self._turn = 0  # counts the saves
         self._written_at = 0  # place of the slot that is written to disk
         self._last_error = ''
         self._is_staged = self._is_written = True  # the last one is in memory, on disk
@@ -130,7 +131,8 @@ class Writer:
 
     def _capture(self, capture):
         share = self._group.get().share_of(self._ranks.rank, self._memory.is_lasting)
-        return Staged(capture(), share)
+        self._turn += 1
+        return Staged(capture(), share, self._turn)
 
     def start(self, capture: Callable, step, to_disk):
         """Copies the state into memory and starts to save it. For all ranks, where place_for()
@@ -155,7 +157,8 @@ class Writer:
         failed = ''
         try:
             own = self.outcome_of(self._memory.staged, staged) if not why else _Outcome(why)
-            self.agree(own, self._ranks.gather_of_stagers)
+            outcomes = self.agree(own, self._ranks.gather_of_stagers)
+            _compare_samples(staged.sample, [outcome.value for outcome in outcomes])
             self._memory.complete(step)
         except Exception as error:  # any: training continues, and the next save tries again
             failed = str(error) or type(error).__name__
@@ -405,6 +408,17 @@ class _FolderWriting:
                 f'cpprun: the newest snapshot is of step {self._step} now; those of later steps '
                 f'are set aside, and are not chosen: {", ".join(paths)}\n'
             )
+
+
+def _compare_samples(sample, of_ranks):
+    """SaveError: the ranks don't have the same parameters."""
+    for rank, own in enumerate(of_ranks):
+        for path, first, value in zip(sample.paths, of_ranks[0], own):
+            if value != first:
+                raise SaveError(
+                    f"ranks 0 and {rank} have different values in '{path}' of the model: train it "
+                    "in DistributedDataParallel, or pass what is each rank's own in per_rank"
+                )
 
 
 def _joined(before, crc, size):
