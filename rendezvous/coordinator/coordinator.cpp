@@ -335,7 +335,7 @@ Job* Coordinator::job_for(const std::string& run_id, const control::Register& me
                      is_standby,
                      std::move(leader_lease),
                      is_standby ? options_.job_key : "",
-                     options_.needs_proof,
+                     options_.needs_admin_token,
                      [this, run_id] { return waiting_jobs_but(run_id); }};
   auto made = std::make_unique<Job>(std::move(options), job_spec, effects);
   return jobs_.emplace(run_id, std::move(made)).first->second.get();

@@ -41,8 +41,8 @@ struct CoordinatorOptions {
   std::optional<LeaderLease> leader_lease{};
   // The id that belongs to a node's key (R10). None: ids are not checked, for tests only.
   std::function<Incarnation(const std::string& key)> node_id_of{};
-  bool needs_proof = false;  // as in JobOptions
-  std::string job_key{};     // of the job in `standby_of`, as in JobOptions
+  bool needs_admin_token = false;  // as in JobOptions
+  std::string job_key{};           // of the job in `standby_of`, as in JobOptions
   // Whether the MAC of an announcement was made with this key of a job. None: announcements are not
   // checked, for tests only.
   std::function<bool(const std::string& job_key, const std::string& run_id,

@@ -27,7 +27,7 @@ Job::Job(JobOptions options, const control::JobSpec& job_spec, Effects& effects)
       failures_(job_spec.startup_failures, job_spec.stops_on_repeat),
       recovery_(options_, job_spec) {
   state_.term = state_.first_term = options_.term;
-  state_.needs_proof = options_.needs_proof;
+  state_.needs_admin_token = options_.needs_admin_token;
   state_.job_key = options_.job_key;
   if (is_recovering()) phase_ = Phase::Recovering;
   if (options_.leader_lease) {

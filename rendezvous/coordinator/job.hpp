@@ -72,7 +72,7 @@ class Job {
   Term term() const { return state_.term; }
   const std::string& run_id() const { return options_.run_id; }
   // Admin commands need a proof of the admin token, here or where the job was led before.
-  bool needs_proof() const { return state_.needs_proof; }
+  bool needs_admin_token() const { return state_.needs_admin_token; }
   // The leader lease lasts until then.
   void lead_until(Instant until) { leases_.lead_until(until); }
   // No round has formed yet, here or at a former coordinator.

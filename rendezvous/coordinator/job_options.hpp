@@ -42,7 +42,7 @@ struct JobOptions {
   std::string job_key{};
   // There is an admin token. The caller of on_admin_command(), and of on_message() with an admin
   // command, has checked the proof of it.
-  bool needs_proof = false;
+  bool needs_admin_token = false;
   // Names of the other jobs of this coordinator that wait for nodes, for people. None: not known.
   std::function<std::vector<std::string>()> rivals{};
 };

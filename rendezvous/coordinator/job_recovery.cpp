@@ -44,7 +44,8 @@ void JobRecovery::restore(Instant now, const control::Register& message, bool is
   }
   open_->start(now);
   if (message.term > state.term) state.term = next_term_after(message.term, own_term_);
-  state.needs_proof = state.needs_proof || (message.assignment && message.assignment->needs_proof);
+  state.needs_admin_token =
+      state.needs_admin_token || (message.assignment && message.assignment->needs_admin_token);
   if (is_from_other_coordinator(message.assignment, state)) restore(*message.assignment, job);
 }
 

@@ -24,7 +24,7 @@ std::vector<control::RankAssignment> JobState::assign(const std::vector<Node*>& 
     assignment.budgets = budgets.by_class();
     assignment.admin_restarts = admin.restarts();
     assignment.wanted_nodes = admin.wanted_nodes();
-    assignment.needs_proof = needs_proof;
+    assignment.needs_admin_token = needs_admin_token;
     assignment.job_key = job_key;
     if (past_failures != control::PastFailures()) assignment.past_failures = past_failures;
   }

@@ -52,8 +52,8 @@ struct JobState {
   RoundSnapshots snapshots;
   StandbyChoice standby;
   AdminCommandHandler admin;
-  bool needs_proof = false;  // admin commands need a proof of the admin token
-  std::string job_key;       // RankAssignment::job_key; empty until the first round
+  bool needs_admin_token = false;  // admin commands need a MAC made with it
+  std::string job_key;             // RankAssignment::job_key; empty until the first round
 
  private:
   std::function<std::string()> make_secret_;  // may be empty: no key

@@ -54,11 +54,12 @@ Status AdminAuthenticator::check(
 }
 
 Status AdminAuthenticator::on_command(Instant now, SessionId session, const std::string& peer,
-                                      const control::AdminRequest& command) {
+                                      const control::AdminRequest& request) {
   const auto input = [&](const std::string& nonce) {
-    return control::admin_mac_input(nonce, command);
+    return control::admin_mac_input(nonce, request);
   };
-  return check(now, session, peer, command.order.id, "an admin command needs", command.mac, input);
+  return check(now, session, peer, request.command.id, "an admin command needs", request.mac,
+               input);
 }
 
 Status AdminAuthenticator::on_log_request(Instant now, SessionId session, const std::string& peer,

@@ -32,7 +32,7 @@ class AdminAuthenticator : private ChallengeVerifier {
                                        int64_t id);
   // OK if the command's MAC is right. Uses up the nonce of the command's id.
   Status on_command(Instant now, SessionId session, const std::string& peer,
-                    const control::AdminRequest& command);
+                    const control::AdminRequest& request);
   // OK if the MAC of a tool's first request for log files is right. Uses up the tool's nonce.
   Status on_log_request(Instant now, SessionId session, const std::string& peer,
                         const control::LogRequest& request);

@@ -90,7 +90,7 @@ struct ControlService::Impl {
     }
     if (const auto* command = std::get_if<control::AdminCommand>(&message)) {
       const Job* job = core_.job_of(session);
-      if (job != nullptr && job->needs_proof()) return challenge(session, *command);
+      if (job != nullptr && job->needs_admin_token()) return challenge(session, *command);
     }
     agents_.insert(session);
     // The peer is a coordinator.
@@ -189,17 +189,17 @@ struct ControlService::Impl {
     const std::string peer = address_of(session);
     const bool is_agents = core_.job_of(session) != nullptr;
     if (Status may = may_do(boot_now(), session, peer, request); !may) {
-      if (is_agents) return answer(session, {request.order.id, false, may.error().text});
+      if (is_agents) return answer(session, {request.command.id, false, may.error().text});
       log_refusal("refused an admin command from " + peer + ": " + may.error().text);
       return refuse(session, may.error().text);
     }
     if (is_agents) {
-      return runner_.run(&Coordinator::on_message, session, request.order);
+      return runner_.run(&Coordinator::on_message, session, request.command);
     }
     runner_.run([&](Coordinator& core, Instant now, Effects& effects) {
       Effects follows;
       const control::AdminReply answer =
-          core.on_admin_command(now, request.run_id, request.order, peer, follows);
+          core.on_admin_command(now, request.run_id, request.command, peer, follows);
       effects.push_back(Send{session, answer});
       effects.emplace_back(Close{session, false});
       effects.insert(effects.end(), follows.begin(), follows.end());

@@ -42,7 +42,7 @@ CoordinatorOptions coordinator_options() {
   options.term = term_now();
   options.make_secret = random_secret;
   options.node_id_of = node_id_of;
-  options.needs_proof = !admin_token().empty();
+  options.needs_admin_token = !admin_token().empty();
   options.is_leader_of = [](const std::string& job_key, const std::string& run_id,
                             const control::AnnounceLeader& message) {
     return verify_hmac(job_key, words_of(run_id, message), message.mac);

@@ -10,11 +10,11 @@ std::string field(const std::string& text) {
 
 }  // namespace
 
-std::string admin_mac_input(const std::string& nonce, const AdminRequest& command) {
-  const AdminCommand& order = command.order;
-  return "cpprun-admin-1\n" + field(nonce) + field(command.run_id) + field(order.node) +
-         field(order.reason) + std::to_string(static_cast<int64_t>(order.kind)) + " " +
-         std::to_string(order.nodes) + " " + (order.is_resumable ? "1" : "0") + "\n";
+std::string admin_mac_input(const std::string& nonce, const AdminRequest& request) {
+  const AdminCommand& command = request.command;
+  return "cpprun-admin-1\n" + field(nonce) + field(request.run_id) + field(command.node) +
+         field(command.reason) + std::to_string(static_cast<int64_t>(command.kind)) + " " +
+         std::to_string(command.nodes) + " " + (command.is_resumable ? "1" : "0") + "\n";
 }
 
 }  // namespace cpprun::control

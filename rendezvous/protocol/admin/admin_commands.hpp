@@ -45,7 +45,7 @@ struct AdminHello {
 // connection stays open.
 struct AdminRequest {
   std::string run_id;  // "" = the only job
-  AdminCommand order;
+  AdminCommand command;
   std::string mac{};  // HMAC of admin_mac_input() with the admin token
 };
 
@@ -101,6 +101,6 @@ constexpr std::optional<AdminCommandKind> admin_command_kind(std::string_view na
 // The input of the MAC: the nonce and all fields of the command. Both sides compute it from decoded
 // fields, so another encoding of the same command gives the same MAC.
 
-std::string admin_mac_input(const std::string& nonce, const AdminRequest& command);
+std::string admin_mac_input(const std::string& nonce, const AdminRequest& request);
 
 }  // namespace cpprun::control

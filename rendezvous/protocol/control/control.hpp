@@ -185,7 +185,7 @@ struct RankAssignment {
   std::optional<PeerAddress> replicas_at{};
   int64_t host_rank = -1;          // group rank of the node in the coordinator's process; -1: none
   bool is_led_by_standby = false;  // a standby leads it, not the coordinator at the job's endpoint
-  bool needs_proof = false;        // admin commands need a MAC made with the admin token
+  bool needs_admin_token = false;  // admin commands need a MAC made with the admin token
   std::optional<Standby> standby{};  // empty: no other node may lead the job (R14)
   // Random, the same in all rounds of the job; spares do not get it. A later coordinator believes
   // the report of an outcome, and the announcement of a leader, by it (R10).

@@ -120,7 +120,7 @@ void fields(auto&& v, RankAssignment& m) {
   v("replicas_at", m.replicas_at);
   v("host_rank", m.host_rank);
   v("is_led_by_standby", m.is_led_by_standby);
-  v("needs_proof", m.needs_proof);
+  v("needs_proof", m.needs_admin_token);
   v("standby", m.standby);
   v("job_key", m.job_key);
   v("past_failures", m.past_failures);
@@ -328,7 +328,7 @@ void fields(auto&& v, AdminHello& m) {
 }
 void fields(auto&& v, AdminRequest& m) {
   v("run_id", m.run_id);
-  v("admin_command", m.order);
+  v("admin_command", m.command);
   v("mac", m.mac);
 }
 void fields(auto&& v, Challenge& m) {

@@ -27,13 +27,13 @@ class AdminAuthenticatorTest : public testing::Test {
   Result<std::string> asks(const std::string& peer = "10.0.0.1") {
     return gate.on_admin_hello(now, session, peer, {control::kProtocolVersion, "0"});
   }
-  Status gives(AdminRequest command, const std::string& peer = "10.0.0.1") {
-    return gate.on_command(now, session, peer, command);
+  Status gives(AdminRequest request, const std::string& peer = "10.0.0.1") {
+    return gate.on_command(now, session, peer, request);
   }
   static AdminRequest proven(const std::string& token, const std::string& nonce,
-                             AdminRequest command) {
-    command.mac = hmac_of(token, control::admin_mac_input(nonce, command));
-    return command;
+                             AdminRequest request) {
+    request.mac = hmac_of(token, control::admin_mac_input(nonce, request));
+    return request;
   }
 
   AdminAuthenticator gate;
@@ -46,32 +46,32 @@ class AdminAuthenticatorTest : public testing::Test {
 TEST_F(AdminAuthenticatorTest, TheTokenAuthorizesOneCommandPerNonce) {
   const Result<std::string> nonce = asks();
   ASSERT_TRUE(nonce.ok()) << nonce.error().text;
-  const AdminRequest command = proven(kToken, *nonce, restart);
-  EXPECT_TRUE(gives(command).ok());
-  EXPECT_FALSE(gives(command).ok()) << "overheard and sent again";
+  const AdminRequest request = proven(kToken, *nonce, restart);
+  EXPECT_TRUE(gives(request).ok());
+  EXPECT_FALSE(gives(request).ok()) << "overheard and sent again";
   ASSERT_TRUE(asks().ok());
-  EXPECT_FALSE(gives(command).ok()) << "sent again to another nonce";
+  EXPECT_FALSE(gives(request).ok()) << "sent again to another nonce";
 }
 
 TEST_F(AdminAuthenticatorTest, RejectsAModifiedCommand) {
   using Change = void (*)(AdminRequest&);
-  const AdminRequest order{"job", {0, AdminCommandKind::Drain, false, "n01", 2}};
+  const AdminRequest drain{"job", {0, AdminCommandKind::Drain, false, "n01", 2}};
   const std::vector<Change> changes{
       [](AdminRequest& c) { c.run_id = "other"; },
-      [](AdminRequest& c) { c.order.kind = AdminCommandKind::Stop; },
-      [](AdminRequest& c) { c.order.is_resumable = true; },
-      [](AdminRequest& c) { c.order.node = "n02"; },
-      [](AdminRequest& c) { c.order.nodes = 3; },
+      [](AdminRequest& c) { c.command.kind = AdminCommandKind::Stop; },
+      [](AdminRequest& c) { c.command.is_resumable = true; },
+      [](AdminRequest& c) { c.command.node = "n02"; },
+      [](AdminRequest& c) { c.command.nodes = 3; },
       [](AdminRequest& c) { c.mac.back() = c.mac.back() == '0' ? '1' : '0'; },
       [](AdminRequest& c) { c.mac.clear(); },
   };
   for (const Change change : changes) {
-    AdminRequest command = proven(kToken, *asks(), order);
-    change(command);
-    EXPECT_FALSE(gives(command).ok()) << command.run_id << command.order.node;
+    AdminRequest request = proven(kToken, *asks(), drain);
+    change(request);
+    EXPECT_FALSE(gives(request).ok()) << request.run_id << request.command.node;
     now = now + limits::kAdminFailureDelay;
   }
-  EXPECT_TRUE(gives(proven(kToken, *asks(), order)).ok());
+  EXPECT_TRUE(gives(proven(kToken, *asks(), drain)).ok());
   EXPECT_NE(control::admin_mac_input("n", {"a", {0, AdminCommandKind::Drain, false, "bc"}}),
             control::admin_mac_input("n", {"ab", {0, AdminCommandKind::Drain, false, "c"}}));
 }
@@ -107,9 +107,9 @@ TEST_F(AdminAuthenticatorTest, AWrongTokenMustWait) {
 }
 
 TEST_F(AdminAuthenticatorTest, NoncesExpire) {
-  const AdminRequest command = proven(kToken, *asks(), restart);
+  const AdminRequest request = proven(kToken, *asks(), restart);
   now = now + limits::kAdminNonceLifetime + 1ns;
-  EXPECT_FALSE(gives(command).ok());
+  EXPECT_FALSE(gives(request).ok());
 }
 
 TEST_F(AdminAuthenticatorTest, LimitsOpenChallenges) {

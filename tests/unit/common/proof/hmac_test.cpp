@@ -27,11 +27,11 @@ TEST(Hmac, RejectsAnyOtherText) {
 }
 
 TEST(AdminMacInput, TheInputMatchesTheDocument) {
-  const control::AdminRequest command{
+  const control::AdminRequest request{
       "job",
       {7, control::AdminCommandKind::Scale, true, "node 1", 3, "why"},
-      "a proof is no part of them"};
-  EXPECT_EQ(control::admin_mac_input("nonce", command),
+      "the MAC is no part of them"};
+  EXPECT_EQ(control::admin_mac_input("nonce", request),
             "cpprun-admin-1\n5:nonce\n3:job\n6:node 1\n3:why\n3 3 1\n");
 }
 
@@ -39,7 +39,7 @@ TEST(AdminMacInput, DifferentTextsHaveDifferentInputs) {
   control::AdminRequest one{"a", {}, ""};
   control::AdminRequest other{"a\n0:", {}, ""};
   EXPECT_NE(control::admin_mac_input("n", one), control::admin_mac_input("n", other));
-  one.order.is_resumable = true;
+  one.command.is_resumable = true;
   EXPECT_NE(control::admin_mac_input("n", one), control::admin_mac_input("n", {"a", {}, ""}));
 }
 

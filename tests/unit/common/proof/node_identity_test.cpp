@@ -125,11 +125,11 @@ TEST_F(NodeIdentity, R10_AnotherKeyForTheSameIdIsAnotherAgent) {
 
 class AdminMacTest : public NodeIdentity {
  public:
-  void begin(bool needs_proof) {
+  void begin(bool needs_admin_token) {
     std::destroy_at(&core);
     CoordinatorOptions options{
         "head", Term(++restarts_), std::nullopt, limits::kWaitReminderInterval, {}};
-    options.needs_proof = needs_proof;
+    options.needs_admin_token = needs_admin_token;
     std::construct_at(&core, std::move(options));
   }
 
@@ -140,7 +140,7 @@ class AdminMacTest : public NodeIdentity {
 TEST_F(AdminMacTest, AJobWithATokenNeedsThemAfterACoordinatorRestart) {
   begin(true);
   a_and_b_run();
-  EXPECT_TRUE(job().needs_proof());
+  EXPECT_TRUE(job().needs_admin_token());
   begin(false);
   for (const char* name : {"a", "b"}) {
     Player& p = player(name);
@@ -150,13 +150,13 @@ TEST_F(AdminMacTest, AJobWithATokenNeedsThemAfterACoordinatorRestart) {
     p.facts.has_worker_lease = true;
     returns(name, ReportedPhase::Running, 1);
   }
-  EXPECT_TRUE(job().needs_proof()) << "though this one has no token";
+  EXPECT_TRUE(job().needs_admin_token()) << "though this one has no token";
 }
 
 TEST_F(AdminMacTest, AJobWithoutATokenNeedsNone) {
   begin(false);
   a_and_b_run();
-  EXPECT_FALSE(job().needs_proof());
+  EXPECT_FALSE(job().needs_admin_token());
 }
 
 TEST_F(AdminMacTest, AnAgentCommandsOnlyTheJobItRegisteredWith) {
