@@ -2,8 +2,9 @@
 them. Together the shards of a node's ranks have everything that these ranks resume from.
 
 A slot's content: parts and pickles, aligned to 64 bytes, big parts to blocks, a sample of the
-model, the index as JSON, and its length (8 bytes). A slot names the folder that it belongs to. The first folder of a process
-gets the arena that outlives it; Snapshots of other folders have memory that ends with the process.
+model, the index as JSON, and its length (8 bytes). A slot names the folder that it belongs to. The
+first folder of a process gets the arena that outlives it; Snapshots of other folders have memory
+that ends with the process.
 """
 
 from __future__ import annotations
