@@ -189,7 +189,9 @@ Status use_static(const ParsedOptions& options, Launch& launch) {
         "each node");
   }
   config.endpoint = std::move(*endpoint);
-  if (text::strip(options.rdzv_endpoint).empty() && text::strip(options.master_addr).empty()) {
+  const bool has_address =
+      !text::strip(options.rdzv_endpoint).empty() || !text::strip(options.master_addr).empty();
+  if (!is_alone && !has_address) {
     launch.warnings.push_back("without --master-addr nodes meet at " + to_string(config.endpoint) +
                               ", so only those on this machine");
   }

@@ -67,6 +67,7 @@ TEST(OptionsRendezvous, StaticNodesWithoutAnAddressMeetOnThisMachineOnly) {
             "without --master-addr nodes meet at 127.0.0.1:29500, so only those on this machine");
   EXPECT_TRUE(warnings_of({"--nnodes=2", "--master-addr=n0"}).empty());
   EXPECT_TRUE(warnings_of({"--nnodes=2", "--rdzv-endpoint=n0:1"}).empty());
+  EXPECT_TRUE(warnings_of({"--master-port=29777", "--worker-store=agent"}).empty()) << "one node";
 }
 
 TEST(OptionsRendezvous, StaticOnOneNodeKeepsItsAddress) {
