@@ -177,16 +177,6 @@ void use_progress(const ParsedOptions& options, Launch& launch) {
                             " has no effect: the workers are no Python programs");
 }
 
-// A slip that would pass unseen: the script gets the option.
-void warn_of_own_options(const ParsedOptions& options, Launch& launch) {
-  for (const std::string& argument : options.script_arguments) {
-    const std::string name = argument.substr(0, argument.find('='));
-    if (name != "--nproc-per-node" && name != "--nproc_per_node" && name != "--nnodes") continue;
-    launch.warnings.push_back(argument + " stands behind " + options.script +
-                              " and goes to it; options of cpprun stand before it");
-  }
-}
-
 Status use_preload(const ParsedOptions& options, Launch& launch) {
   Result<PreloadConfig> preload = read_preload(options);
   if (!preload) return preload.error();
@@ -220,7 +210,6 @@ Status resolve_program(const ParsedOptions& options, const Environment& environm
   workers.title = options.script;
   workers.arguments = options.script_arguments;
   if (Status chosen = choose_program(options, environment, workers); !chosen) return chosen;
-  warn_of_own_options(options, launch);
   use_progress(options, launch);
   return use_preload(options, launch);
 }

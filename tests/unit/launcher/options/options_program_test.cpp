@@ -141,15 +141,6 @@ TEST(OptionsProgram, AFileInPlaceOfAModuleIsNamed) {
   }
 }
 
-TEST(OptionsProgram, WarnsOfOptionsBehindTheScript) {
-  const Strings warnings = launch_of({"train.py", "--nproc-per-node=2", "--epochs=3"}).warnings;
-  ASSERT_EQ(warnings.size(), 1U);
-  EXPECT_EQ(warnings[0],
-            "--nproc-per-node=2 stands behind train.py and goes to it; options of cpprun stand "
-            "before it");
-  EXPECT_TRUE(launch_of({"train.py", "--epochs=3"}).warnings.empty());
-}
-
 TEST(OptionsProgram, SetsOmpForSeveralWorkersOnly) {
   EXPECT_TRUE(config_of({"--nproc=2", "train.py"}).workers.set_omp_num_threads);
   EXPECT_FALSE(config_of({"--nproc=1", "train.py"}).workers.set_omp_num_threads);
