@@ -16,7 +16,7 @@ import torch.distributed as dist
 from hashes import hash_of
 from python_snapshot_worker import RANK, WORDS, WORLD, cpprun_worker, make, report
 from torch.utils.data import DataLoader, Dataset
-from worker_end import end_worker
+from worker_end import end_worker, leave_group_and_end
 
 EPOCHS = 4
 BATCH = 16
@@ -86,10 +86,7 @@ def main(settings):
                 end_worker()
         extra['epoch'] += 1
     report(f'parameters {hash_of(model.parameters())}')
-    if WORLD > 1:
-        dist.barrier()
-        dist.destroy_process_group()
-    end_worker()
+    leave_group_and_end()
 
 
 if __name__ == '__main__':

@@ -22,7 +22,7 @@ import numpy
 import torch
 import torch.distributed as dist
 from hashes import hash_of
-from worker_end import end_worker
+from worker_end import leave_group_and_end
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -142,10 +142,7 @@ def main(settings):
     report(f'parameters {hash_of(model.parameters())}')
     if RANK == 0:  # DistributedDataParallel takes the buffers of rank 0
         report(f'state {hash_of(model.state_dict().values())}')
-    if WORLD > 1:
-        dist.barrier()
-        dist.destroy_process_group()
-    end_worker()
+    leave_group_and_end()
 
 
 if __name__ == '__main__':

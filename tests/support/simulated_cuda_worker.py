@@ -19,7 +19,7 @@ import cpprun_worker
 import simulated_cuda
 from cpprun_worker._snapshot import device_copy
 from hashes import hash_of
-from worker_end import end_worker
+from worker_end import leave_group_and_end
 
 WORDS = dict(word.split('=', 1) for word in sys.argv[1:])
 RANK, WORLD = int(os.environ.get('RANK', 0)), int(os.environ.get('WORLD_SIZE', 1))
@@ -86,10 +86,7 @@ def main():
     arena = torch.frombuffer(state._memory._arena.view, dtype=torch.uint8)
     report(f'is pinned: {arena.is_pinned()}')
     report(f'parameters {hash_of(model.parameters())}')
-    if WORLD > 1:
-        dist.barrier()
-        dist.destroy_process_group()
-    end_worker()
+    leave_group_and_end()
 
 
 if __name__ == '__main__':

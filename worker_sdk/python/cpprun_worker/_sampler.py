@@ -171,9 +171,9 @@ class DistributedSampler(Sampler):
                 'DistributedSampler begins another pass in the same order as the last one: call'
                 ' sampler.set_epoch(epoch) before each pass'
             )
-        is_fresh = self._given == 0 and not self._is_exhausted
-        continued = self._continued if is_fresh else None
-        self._begin(self._before if is_fresh else 0)
+        if self._given > 0 or self._is_exhausted:
+            self._begin(0)
+        continued, self._continued = self._continued, None
         if continued is not None:
             continued()
 
