@@ -141,7 +141,8 @@ unpack() {
   )
 }
 
-# pip_install PYTHON ARGUMENTS...: without bytecode, because most files are never imported.
+# pip_install PYTHON ARGUMENTS...: without bytecode, because most files are never imported. Python
+# writes it at the first import.
 pip_install() {
   local python=$1
   shift

@@ -26,6 +26,7 @@ python=$PWD/.venv/bin/python
 slots=2
 disk_gib=20  # for .venv, the build trees of all stages, and the folders of tests
 unset PYTHONUNBUFFERED  # with it, print() writes the newline separately, and ranks' lines get mixed
+unset PYTHONDONTWRITEBYTECODE  # with it, each process of a test compiles what it imports of torch
 failed=()
 stage=  # the one that runs
 all=no

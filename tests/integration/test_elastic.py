@@ -4,7 +4,6 @@ compute. The worker is tests/support/elastic_worker.py.
 
 import re
 import signal
-import subprocess
 
 import pytest
 from conftest import is_alive, kill, poll
@@ -21,12 +20,11 @@ from elastic_jobs import (
 )
 from launches import ROOT
 from run_events import events_of_run
-from torch_python import PYTHON
+from torch_python import PYTHON, needs_torch
 
 WORKER = ROOT / 'tests' / 'support' / 'elastic_worker.py'
-HAS_TORCH = subprocess.run([PYTHON, '-c', 'import torch'], check=False, capture_output=True)
 
-pytestmark = pytest.mark.skipif(HAS_TORCH.returncode != 0, reason=f'{PYTHON} has no torch')
+pytestmark = needs_torch
 
 
 def train(jobs, *args, n=4, flags=(), restarts=3, preload='torch.nn.parallel', worker=WORKER):

@@ -11,7 +11,7 @@ from conftest import kill, poll
 from elastic_jobs import parameters
 from long_tests import RUN_LONG
 from test_elastic import events_of, train
-from test_elastic import pytestmark as without_torch
+from torch_python import needs_torch
 
 RANKS = 4
 KILLS = 1000 if RUN_LONG else 10
@@ -19,7 +19,7 @@ STEPS = 40 * KILLS  # more than are trained until the last kill
 IN_PROCESS = 0.99  # of the recoveries, at least
 
 pytestmark = [
-    without_torch,
+    needs_torch,
     pytest.mark.timeout(7200 if KILLS > 100 else 600),
 ]
 

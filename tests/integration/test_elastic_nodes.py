@@ -11,7 +11,9 @@ from conftest import free_port, is_alive, kill, poll
 from cpprunctl import output_of
 from elastic_jobs import beginnings
 from test_elastic import PYTHON, WORKER, undisturbed
-from test_elastic import pytestmark as pytestmark  # skips without torch
+from torch_python import needs_torch
+
+pytestmark = needs_torch
 
 SAMPLER_WORKER = WORKER.with_name('elastic_sampler_worker.py')
 

@@ -18,7 +18,9 @@ from elastic_jobs import (
     replaced,
 )
 from test_elastic import train
-from test_elastic import pytestmark as pytestmark  # skips without torch
+from torch_python import needs_torch
+
+pytestmark = needs_torch
 
 WORKER = ROOT / 'tests' / 'support' / 'elastic_steps_worker.py'
 

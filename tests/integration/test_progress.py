@@ -4,9 +4,10 @@ a worker that fails; so each script ends with code 3 after its steps."""
 import re
 
 import pytest
-from test_python_snapshot import pytestmark as pytestmark  # skips without torch
 from test_python_worker import MODULE
-from torch_python import PYTHON
+from torch_python import PYTHON, needs_torch
+
+pytestmark = needs_torch
 
 TRAINER = """
 import os, sys

@@ -18,15 +18,14 @@ from conftest import has_own_mounts, kill, poll
 from cpprunctl import ctl
 from launches import ROOT, has_no_traces
 from long_tests import RUN_LONG, long
-from torch_python import PYTHON, training_env
+from shared_results import shared
+from torch_python import PYTHON, needs_torch, training_env
 
 WORKER = ROOT / 'tests' / 'support' / 'python_snapshot_worker.py'
 WORLDS = [2, 4] if RUN_LONG else [4]
 KILLS = 50 if RUN_LONG else 1  # at least so many by each test of random kills, 200 in all
 
-HAS_TORCH = subprocess.run([PYTHON, '-c', 'import torch'], check=False, capture_output=True)
-
-pytestmark = pytest.mark.skipif(HAS_TORCH.returncode != 0, reason=f'{PYTHON} has no torch')
+pytestmark = needs_torch
 
 
 def train(jobs, n, *args, flags=(), env=None):
@@ -47,14 +46,10 @@ def alone(jobs, *args, env=None):
     return jobs.start(*command, env={'OMP_NUM_THREADS': '1', **(env or {})})
 
 
-_undisturbed = {}
-
-
 def undisturbed(jobs, n):
     """The result of 30 steps without a failure. Saves don't change it."""
-    if n not in _undisturbed:
-        _undisturbed[n] = result(train(jobs, n, 'folder=undisturbed', 'every=1000'), n)
-    return _undisturbed[n]
+    train_it = lambda: result(train(jobs, n, 'folder=undisturbed', 'every=1000'), n)
+    return tuple(shared(jobs.folder, ('python_snapshot', n), train_it))
 
 
 def from_lines(job):

@@ -15,7 +15,9 @@ from test_python_snapshot import (
     train,
     undisturbed,
 )
-from test_python_snapshot import pytestmark as pytestmark  # skips without torch
+from torch_python import needs_torch
+
+pytestmark = needs_torch
 
 
 @pytest.mark.parametrize('n', [1, 2])

@@ -20,7 +20,9 @@ from test_python_snapshot import (
     train,
     undisturbed,
 )
-from test_python_snapshot import pytestmark as pytestmark  # skips without torch
+from torch_python import needs_torch
+
+pytestmark = needs_torch
 
 TAKES_S = 120
 UNUSABLE = 69

@@ -2,11 +2,14 @@
 within an epoch, and ends with the parameters of one that was not interrupted.
 """
 
+import tempfile
+
 import pytest
 from launches import ROOT
 from test_python_snapshot import from_lines
-from test_python_snapshot import pytestmark as pytestmark  # skips without torch
-from torch_python import training_env
+from torch_python import needs_torch, training_env
+
+pytestmark = needs_torch
 
 WORKER = ROOT / 'tests' / 'support' / 'python_loader_worker.py'
 EPOCH = 4  # steps of two ranks: 50 samples each, in batches of 16
@@ -14,9 +17,11 @@ EPOCH = 4  # steps of two ranks: 50 samples each, in batches of 16
 
 def train(jobs, kind, n, folder, *args, restarts=0, faults=''):
     command = ('--standalone', f'--nproc-per-node={n}', f'--max-restarts={restarts}', WORKER)
-    env = training_env(CPPRUN_FAULTS=faults)
-    job = jobs.cpprun(*command, f'kind={kind}', f'folder={folder}', *args, env=env)
-    assert job.done() == 0, job.output
+    # The loaders' processes have sockets in TMPDIR, and the path of a socket has 107 bytes at most.
+    with tempfile.TemporaryDirectory(prefix='cpprun-', dir='/tmp') as short:
+        env = training_env(CPPRUN_FAULTS=faults, TMPDIR=short)
+        job = jobs.cpprun(*command, f'kind={kind}', f'folder={folder}', *args, env=env)
+        assert job.done() == 0, job.output
     return job
 
 

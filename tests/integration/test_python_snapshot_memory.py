@@ -4,8 +4,9 @@ change with later saves; its checksums, and how files are written from it.
 
 import pytest
 from launches import ROOT
-from test_python_snapshot import pytestmark as pytestmark  # skips without torch
-from torch_python import start_script
+from torch_python import needs_torch, start_script
+
+pytestmark = needs_torch
 
 START = f"""
 import os, signal, sys

@@ -7,9 +7,10 @@ import shutil
 import pytest
 from conftest import free_port, kill, poll
 from test_python_snapshot import WORKER
-from test_python_snapshot import pytestmark as pytestmark  # skips without torch
 from test_python_snapshot_sharded import WORKER as SHARDED_WORKER
-from torch_python import training_env
+from torch_python import needs_torch, training_env
+
+pytestmark = needs_torch
 
 STEPS = 60
 TRAINING = (WORKER, f'steps={STEPS}', 'every=10', 'sleep=0.1')

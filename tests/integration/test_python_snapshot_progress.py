@@ -3,8 +3,9 @@
 import pytest
 from launches import ROOT
 from test_goodput import goodputs, line_of
-from test_python_snapshot import pytestmark as pytestmark  # skips without torch
-from torch_python import PYTHON, training_env
+from torch_python import PYTHON, needs_torch, training_env
+
+pytestmark = needs_torch
 
 START = f"""
 import os, sys, time

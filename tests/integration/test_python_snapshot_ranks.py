@@ -4,8 +4,9 @@
 
 import pytest
 from launches import ROOT
-from test_python_snapshot import pytestmark as pytestmark  # skips without torch
-from torch_python import start_script
+from torch_python import needs_torch, start_script
+
+pytestmark = needs_torch
 
 START = f"""
 import datetime, os, sys, time

@@ -12,8 +12,9 @@ from test_python_snapshot import (
     from_lines,
     is_forked,
 )
-from test_python_snapshot import pytestmark as pytestmark  # skips without torch
-from torch_python import training_env
+from torch_python import needs_torch, training_env
+
+pytestmark = needs_torch
 
 WORKER = ROOT / 'tests' / 'support' / 'python_sharded_worker.py'
 

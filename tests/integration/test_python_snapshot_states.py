@@ -2,7 +2,9 @@
 
 from launches import ROOT
 from test_python_snapshot import PYTHON
-from test_python_snapshot import pytestmark as pytestmark  # skips without torch
+from torch_python import needs_torch
+
+pytestmark = needs_torch
 
 START = f"""
 import sys

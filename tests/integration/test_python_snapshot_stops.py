@@ -7,10 +7,11 @@ import signal
 import pytest
 from launches import ROOT
 from test_python_snapshot import PYTHON, WORKER, from_lines, result, train, undisturbed
-from test_python_snapshot import pytestmark as pytestmark  # skips without torch
 from test_python_snapshot_sharded import result as sharded_result
 from test_python_snapshot_sharded import start as start_sharded
-from torch_python import start_script
+from torch_python import needs_torch, start_script
+
+pytestmark = needs_torch
 
 RESUMABLE, TERMINATED = 75, 128 + signal.SIGTERM
 STARTS_S = 120

@@ -8,8 +8,7 @@ import sys
 
 import pytest
 from launches import BIN, ROOT
-from test_python_snapshot import pytestmark as needs_torch
-from torch_python import COPY_LIBRARY, PYTHON
+from torch_python import COPY_LIBRARY, PYTHON, needs_torch
 
 sys.path.insert(0, str(ROOT / 'packaging' / 'wheel'))
 import build_wheel

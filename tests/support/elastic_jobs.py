@@ -3,6 +3,7 @@
 import re
 
 from launches import kill
+from shared_results import shared
 
 
 def processes(job, round, n=4):
@@ -67,10 +68,7 @@ class Undisturbed:
 
     def __init__(self, train):
         self.train = train
-        self.known = {}
 
     def __call__(self, jobs, n=4, *args):
-        key = (n, *args)
-        if key not in self.known:
-            self.known[key] = parameters(self.train(jobs, *args, n=n), n)
-        return self.known[key]
+        key = (self.train.__module__, self.train.__qualname__, n, *args)
+        return shared(jobs.folder, key, lambda: parameters(self.train(jobs, *args, n=n), n))

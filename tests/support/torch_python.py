@@ -1,11 +1,20 @@
 """The Python that has torch: TORCH_PYTHON, or the project's own."""
 
 import os
+import subprocess
 
+import pytest
 from launches import BIN, ROOT
 from long_tests import RUN_LONG
 
 PYTHON = os.environ.get('TORCH_PYTHON', str(ROOT / '.venv' / 'bin' / 'python'))
+
+# Asks without an import of torch, because each pytest process asks.
+FIND = "import importlib.util as u; raise SystemExit(not u.find_spec('torch'))"
+needs_torch = pytest.mark.skipif(
+    subprocess.run([PYTHON, '-c', FIND], check=False, timeout=60).returncode != 0,
+    reason=f'{PYTHON} has no torch',
+)
 
 COPY_LIBRARY = BIN / 'libcpprun_copy.so'  # in the wheel beside its Python module; x86-64 only
 
