@@ -11,8 +11,11 @@ import time
 
 
 def outer_environment():
-    """The environment without what sets up a launcher that may run this program."""
-    return {k: v for k, v in os.environ.items() if not k.startswith(('PET_', 'CPPRUN_'))}
+    """The environment without what sets up a launcher that may run this program. Python may write
+    bytecode: without it each process compiles what it imports, which users' processes do not."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(('PET_', 'CPPRUN_'))}
+    kept.pop('PYTHONDONTWRITEBYTECODE', None)
+    return kept
 
 
 def now():
