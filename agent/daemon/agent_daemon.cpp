@@ -28,6 +28,7 @@
 #include "agent/daemon/services/goodput_monitor.hpp"
 #include "agent/daemon/services/hang_monitor.hpp"
 #include "agent/daemon/services/health_server.hpp"
+#include "agent/daemon/services/job_control.hpp"
 #include "agent/daemon/services/link_checker.hpp"
 #include "agent/daemon/services/node_checker.hpp"
 #include "agent/daemon/services/reaper_watch.hpp"
@@ -232,6 +233,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   ElectionReporter election_{config_.rendezvous.conf.heartbeat};
   boost::asio::io_context loop_;
   SignalCatcher signals_{loop_, [this](int number, int meant) { on_signal(number, meant); }};
+  JobControl job_control_{loop_, [this](const auto& wait) { host_->suspend_during(wait); }};
 
   const std::shared_ptr<IoThread> io_ = std::make_shared<IoThread>();  // shared with the host
   ReaperWatch reaper_{loop_};
@@ -440,6 +442,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
       loop_, *core_, [this](const auto& effect) { carry_out(effect); }, hooks);
   keep_control_port();
   signals_.start(config_.signals, config_.cluster.stop_signals);
+  if (std::ranges::count(config_.signals, SIGTSTP) == 0) job_control_.start();
   reaper_.watch();
   is_own_ = is_own;
   open_admin_service();

@@ -405,6 +405,17 @@ void ProcessHost::forward(int signal) {
   for (auto& [pid, worker] : workers_) worker.signal_group(signal);
 }
 
+void ProcessHost::suspend_during(const std::function<void()>& wait) {
+  std::vector<const WorkerProcess*> suspended;
+  for (const auto& [pid, worker] : workers_) {
+    if (worker.is_dead() || worker.is_stopped()) continue;
+    worker.signal_group(SIGSTOP);
+    suspended.push_back(&worker);
+  }
+  wait();
+  for (const WorkerProcess* worker : suspended) worker->signal_group(SIGCONT);
+}
+
 bool ProcessHost::forward_to(LocalRank wanted, int signal) {
   for (auto& [pid, worker] : workers_) {
     if (worker.local_rank() != wanted || worker.is_dead()) continue;

@@ -177,6 +177,10 @@ class ProcessHost {
   // Sends `signal` to every worker's group, and nothing else.
   void forward(int signal);
 
+  // Stops the live workers' groups (SIGSTOP) until `wait` returns. Those that were stopped before
+  // stay stopped.
+  void suspend_during(const std::function<void()>& wait);
+
   // Sends `signal` to one worker's group. False: the worker is not alive.
   bool forward_to(LocalRank worker, int signal);
 

@@ -15,6 +15,7 @@ from conftest import (
     is_alive,
     kill,
     poll,
+    state_of,
 )
 from process_info import reaper_of
 
@@ -236,6 +237,43 @@ def test_ctrl_c_at_a_terminal_reaches_workers_once(jobs):
     os.write(main, b'\x03')
     assert running.done(20) == 128 + signal.SIGINT
     assert jobs.mark('int0') == jobs.mark('int1') == 'int'
+    os.close(main)
+    assert jobs.wait_until_gone() == []
+
+
+# A shell with job control, whose user presses Ctrl-Z and types fg later.
+FOREGROUND = """
+"$@"
+echo $? >"$MARKS/stopped"
+until [ -e "$MARKS/go" ]; do sleep 0.05; done
+fg
+echo $? >"$MARKS/code"
+"""
+
+
+def test_ctrl_z_suspends_the_workers_until_fg(jobs):
+    main, other = pty.openpty()
+
+    def own_terminal():
+        os.close(os.open(os.ttyname(0), os.O_RDWR))
+
+    code = UP + 'until [ -e "$MARKS/end" ]; do sleep 0.1; done'
+    options = {'stdin': other, 'start_new_session': True, 'preexec_fn': own_terminal}
+    wrap = ('bash', '--norc', '-ic', FOREGROUND, 'bash')
+    jobs.cpprun('--nproc-per-node=2', '--hang-timeout=off', jobs.sh(code), wrap=wrap, **options)
+    os.close(other)
+    workers = jobs.numbers(['up0', 'up1'])
+    kill(workers[1], signal.SIGSTOP)  # this one stays stopped
+    poll(lambda: state_of(workers[1]) == 'T', 20, 'the stop of rank 1')
+    os.write(main, b'\x1a')
+    assert jobs.mark('stopped') == str(128 + signal.SIGTSTP)
+    assert state_of(workers[0]) == 'T'
+    (jobs.marks / 'end').touch()
+    (jobs.marks / 'go').touch()
+    poll(lambda: not is_alive(workers[0]), 20, 'the end of rank 0')
+    assert state_of(workers[1]) == 'T'
+    kill(workers[1], signal.SIGCONT)
+    assert jobs.mark('code') == '0'
     os.close(main)
     assert jobs.wait_until_gone() == []
 
