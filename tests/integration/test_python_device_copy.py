@@ -2,20 +2,53 @@
 tests/gpu/test_snapshot_gpu.py has them on a GPU.
 """
 
-import pytest
+import json
+
 from launches import ROOT
 from simulated_cuda import ENVIRONMENT, skip_unless_simulated
 from torch_python import PYTHON
 
-BEGIN = f"""
+# Runs each case in a process forked from this one, which imports torch once for all. Prints what
+# each has printed.
+RUN = f"""
+import json
+import os
 import sys
 import time
+import traceback
 sys.path[:0] = [{str(ROOT / 'worker_sdk' / 'python')!r}, {str(ROOT / 'tests' / 'support')!r}]
 import torch
+import torch._dynamo
 from cpprun_worker._snapshot import device_copy
 from cpprun_worker._snapshot.state_pickle import bytes_of
 from simulated_cuda import hold, release, set_capturing
 
+
+def run(code):
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(writer, 1)
+        os.dup2(writer, 2)
+        os.close(writer)
+        try:
+            exec(code, globals())
+        except BaseException:
+            traceback.print_exc(file=sys.stdout)
+        finally:
+            sys.stdout.flush()
+            os._exit(0)
+    os.close(writer)
+    with open(reader) as output:
+        printed = output.read()
+    os.waitpid(pid, 0)
+    return printed
+
+
+print(json.dumps([run(code) for code in json.loads(sys.argv[1])]))
+"""
+
+BEGIN = """
 training = torch.cuda.current_stream()
 side = device_copy._side_stream(training.device)
 
@@ -190,29 +223,29 @@ print(saved())
 AGAIN = 'while it was being copied; later saves are copied in its stream'
 
 
-@pytest.mark.parametrize(
-    ('code', 'printed'),
-    [
-        pytest.param(BESIDE, ['the training continues: True', '1.0', '3.0'], id='beside'),
-        pytest.param(BEHIND_A_QUEUED_STEP, ['2.0'], id='behind'),
-        pytest.param(OTHERS, ['0.0 1.0'], id='others'),
-        pytest.param(TWO_OPTIMIZERS, ['1.0'], id='two'),
-        pytest.param(CAPTURED_BETWEEN_SAVES, ['1.0'], id='captured_before'),
-        pytest.param(UNSEEN, ['0.0', '1.0'], id='unseen'),
-        pytest.param(
-            CAPTURED,
-            [f'the step of an optimizer was captured into a CUDA graph {AGAIN}', '3.0'],
-            id='captured',
-        ),
-        pytest.param(
-            CHANGED,
-            [f'a parameter has changed otherwise than by the optimizer {AGAIN}', '2.0'],
-            id='changed',
-        ),
-        pytest.param(WRAPPED, ['0.0'], id='wrapped'),
-    ],
-)
-def test_a_save_has_the_state_of_one_step(jobs, code, printed):
+CASES = {  # name: (code, what it prints)
+    'beside': (BESIDE, ['the training continues: True', '1.0', '3.0']),
+    'behind': (BEHIND_A_QUEUED_STEP, ['2.0']),
+    'others': (OTHERS, ['0.0 1.0']),
+    'two': (TWO_OPTIMIZERS, ['1.0']),
+    'captured_before': (CAPTURED_BETWEEN_SAVES, ['1.0']),
+    'unseen': (UNSEEN, ['0.0', '1.0']),
+    'captured': (
+        CAPTURED,
+        [f'the step of an optimizer was captured into a CUDA graph {AGAIN}', '3.0'],
+    ),
+    'changed': (
+        CHANGED,
+        [f'a parameter has changed otherwise than by the optimizer {AGAIN}', '2.0'],
+    ),
+    'wrapped': (WRAPPED, ['0.0']),
+}
+
+
+def test_a_save_has_the_state_of_one_step(jobs):
     skip_unless_simulated()
-    code, output = jobs.run(PYTHON, '-c', BEGIN + code, env=ENVIRONMENT)
-    assert (code, output.splitlines()) == (0, printed), output
+    codes = json.dumps([BEGIN + code for code, _ in CASES.values()])
+    code, output = jobs.run(PYTHON, '-c', RUN, codes, env=ENVIRONMENT)
+    assert code == 0, output
+    for (name, (_, printed)), shown in zip(CASES.items(), json.loads(output), strict=True):
+        assert shown.splitlines() == printed, name
