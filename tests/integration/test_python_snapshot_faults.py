@@ -65,8 +65,8 @@ files.Lock('.').close()  # a sweep that is suspended does not hold the writer
 READ_ONLY = """
 mount -t tmpfs none runs
 "$@" &
-while [ ! -e runs/step-10 ]; do kill -0 $! || exit 9; done
-until mount -o remount,ro runs; do kill -0 $! || exit 9; done
+while [ ! -e runs/step-10 ]; do kill -0 $! || exit 9; sleep 0.05; done
+until mount -o remount,ro runs; do kill -0 $! || exit 9; sleep 0.05; done
 wait $!
 code=$?
 cp -r runs kept

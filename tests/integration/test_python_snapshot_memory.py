@@ -235,3 +235,26 @@ for step, tensors in enumerate(states):
         assert saved.stride() == tensor.stride(), step
 """
     run(jobs, code, restarts=0)
+
+
+COLLECTIONS = """
+import gc
+model = torch.nn.ModuleList(torch.nn.Linear(2, 2) for _ in range(2000))
+state = cpprun_worker.Snapshot(model=model)
+state.resume()
+begun = []
+gc.callbacks.append(lambda phase, info: begun.append(phase))
+gc.set_threshold(100, 2, 2)
+[[] for _ in range(1000)]
+assert begun, 'collections are seen'
+begun.clear()
+state.save_async(1)
+during = len(begun)
+gc.set_threshold(700, 10, 10)
+assert state.wait() and gc.isenabled()
+assert during < 50, during  # otherwise hundreds
+"""
+
+
+def test_a_save_begins_no_collections_of_garbage(jobs):
+    run(jobs, COLLECTIONS)

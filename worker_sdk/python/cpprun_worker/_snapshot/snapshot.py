@@ -13,6 +13,7 @@ docs/snapshots-python.md describes it; the C++ counterpart is cpprun/snapshot/sn
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 import time
@@ -207,7 +208,8 @@ class Snapshot:
         if place is Place.NONE or self._is_refused(step):
             return Place.NONE
         seconds = self._schedule.begin_save(step, place is Place.DISK)
-        self._writer.start(lambda: self._capture(step, seconds), step, place is Place.DISK)
+        with _without_collections():
+            self._writer.start(lambda: self._capture(step, seconds), step, place is Place.DISK)
         self._has_saved, _last_savers[self._folder] = True, self._id
         return place
 
@@ -295,6 +297,19 @@ def _training_waits():
         agent = cpprun_worker._own_agent()
         if agent:
             agent.add_saved(time.monotonic_ns() - began)
+
+
+@contextlib.contextmanager
+def _without_collections():
+    """A save makes some objects for each tensor, none of them in cycles. With a big model Python's
+    garbage collector would look at all objects of the program for them, several times."""
+    is_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_enabled:
+            gc.enable()
 
 
 def _given(**named):
