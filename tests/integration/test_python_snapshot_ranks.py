@@ -77,3 +77,52 @@ def test_ranks_with_different_parameters_save_nothing(jobs):
     reported = "ranks 0 and 1 have different values in '1.weight' of the model: train it in Dist"
     assert job.output.count(reported) == 1, job.output
     assert job.output.count("saved [False, False, True] ['step-3']") == 2, job.output
+
+
+SEVERAL = """
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+class Net(nn.Module):
+    def __init__(self, inputs, outputs):  # DDP reassigns its buckets after a backward pass
+        super().__init__()
+        self.last, self.first = nn.Linear(300, outputs), nn.Linear(inputs, 300)
+    def forward(self, x):
+        return self.last(torch.relu(self.first(x)))
+
+def new():
+    torch.manual_seed(0)
+    nets = [DistributedDataParallel(net, bucket_cap_mb=0.01) for net in (Net(8, 20), Net(20, 1))]
+    both = [torch.optim.Adam(net.parameters(), 0.1) for net in nets]
+    extra = dict(zip(('makes', 'judges', 'first', 'second'), nets + both))
+    torch.manual_seed(100 + dist.get_rank())
+    return nets, both, cpprun_worker.Snapshot('runs', extra=extra)
+
+def train(nets, both, steps):
+    makes, judges = nets
+    for step in range(steps):
+        made, real = makes(torch.randn(16, 8)), torch.randn(16, 20)
+        for loss, one in ((lambda: judges(made.detach() - real).mean(), both[1]),
+                          (lambda: -judges(made).mean(), both[0])):
+            one.zero_grad()
+            loss().backward()
+            one.step()
+
+nets, both, snapshot = new()
+train(nets, both, 3)
+assert snapshot.save(3)
+train(nets, both, 5)
+again, both, snapshot = new()
+assert snapshot.resume() == 3
+train(again, both, 5)
+for name, one, other in zip('ab', nets, again):
+    print(name, all(map(torch.equal, one.parameters(), other.parameters())), flush=True)
+dist.destroy_process_group()
+"""
+
+
+def test_several_models_resume_exactly(jobs):
+    """From three ranks on, the order in which DDP sums gradients changes the result."""
+    job = start_script(jobs, START + SEVERAL, n=3)
+    assert job.done(200) == 0, job.output
+    assert job.output.count('a True') == job.output.count('b True') == 3, job.output

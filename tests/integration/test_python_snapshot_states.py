@@ -113,6 +113,89 @@ print(error_of(lambda: new({'sampler': Values()})))
     ]
 
 
+def test_other_references_to_a_value_see_what_is_resumed(jobs):
+    """An optimizer has a tensor of extra, and a loop has a list by a name of its own."""
+    code = """
+def new():
+    tensor, seen, best, flags = torch.zeros(2, requires_grad=True), [], {'loss': None}, {0}
+    extra = {'tensor': tensor, 'seen': seen, 'best': best, 'flags': flags, 'shape': torch.ones(1)}
+    extra['optimizer'] = torch.optim.SGD([tensor], 1.0)
+    return extra, cpprun_worker.Snapshot('runs', extra=extra)
+
+def train(extra):
+    tensor, seen, best, flags = map(extra.get, ('tensor', 'seen', 'best', 'flags'))
+    (tensor * torch.tensor([1.0, 2.0])).sum().backward()
+    extra['optimizer'].step()
+    seen.append(1), best.update(loss=0.5), flags.add(3)
+
+extra, snapshot = new()
+train(extra)
+extra['shape'] = torch.ones(2)
+assert snapshot.save(1)
+extra, snapshot = new()
+own = dict(extra)
+assert snapshot.resume() == 1
+train(own)
+print(own['tensor'].tolist(), own['seen'], own['best'], own['flags'], extra['shape'].tolist())
+print([name for name in own if own[name] is not extra[name]])
+extra['tensor'] = torch.zeros(3, requires_grad=True)
+print(error_of(lambda: snapshot.resume()).partition(' does not fit the program: ')[2])
+"""
+    assert lines_of(jobs, code) == [
+        "[-2.0, -4.0] [1, 1] {'loss': 0.5} {0, 3} [1.0, 1.0]",
+        "['shape']",
+        "'tensor': the saved tensor is float32 [2], the program's is float32 [3]",
+    ]
+
+
+def test_generators_of_the_program_continue(jobs):
+    code = """
+import random, numpy
+from numpy.random import MT19937, PCG64, PCG64DXSM, SFC64, Generator, Philox, RandomState
+
+def new(seed):
+    kinds = MT19937, PCG64, PCG64DXSM, SFC64, Philox
+    own = {kind.__name__: Generator(kind(seed)) for kind in kinds}
+    own.update(legacy=RandomState(seed), python=random.Random(seed))
+    own['torch'] = torch.Generator().manual_seed(seed)
+    return own, cpprun_worker.Snapshot('runs', per_rank=own)
+
+def draw(own):
+    found = {'torch': torch.rand(3, generator=own['torch']).tolist()}
+    found['python'] = own['python'].gauss(0, 1), own['python'].random()
+    for name in set(own) - set(found):
+        found[name] = own[name].integers(0, 99, 3, 'i4').tolist() if name != 'legacy' else None
+        found[name, 'normal'] = own[name].standard_normal()
+    return found
+
+saved, snapshot = new(1)
+draw(saved)
+assert snapshot.save(1)
+wanted = draw(saved)
+found, snapshot = new(2)
+assert snapshot.resume() == 1
+print(draw(found) == wanted)
+print(error_of(lambda: cpprun_worker.Snapshot('runs', extra={'r': random.SystemRandom()}).save(2)))
+"""
+    found = lines_of(jobs, code)
+    assert found[0] == 'True'
+    assert found[1].startswith("StateError: 'r' is of type random.SystemRandom, which"), found
+
+
+def test_an_optimizer_whose_state_is_divided_is_refused(jobs):
+    code = """
+from torch.distributed.optim import ZeroRedundancyOptimizer
+store = torch.distributed.FileStore(sys.argv[1], 1)
+torch.distributed.init_process_group('gloo', store=store, rank=0, world_size=1)
+optimizer = ZeroRedundancyOptimizer(torch.nn.Linear(2, 2).parameters(), torch.optim.Adam)
+print(error_of(lambda: cpprun_worker.Snapshot('runs', optimizer=optimizer)))
+"""
+    assert lines_of(jobs, code, jobs.folder / 'store')[-1] == (
+        "ValueError: 'optimizer' is a ZeroRedundancyOptimizer, of whose state each rank has a "
+        'part: a Snapshot does not save it. Use fully_shard (FSDP2), or an optimizer of torch.optim'
+    )
+
+
 def test_wrong_arguments_are_refused(jobs):
     code = """
 import collections

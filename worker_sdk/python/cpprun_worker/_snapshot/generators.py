@@ -17,11 +17,7 @@ def _cuda_device():
 
 def rng_state() -> dict[str, Any]:
     """The random generators of this rank, in types that torch.load(weights_only=True) reads."""
-    version, numbers, gauss = random.getstate()
-    state = {
-        'cpu': torch.get_rng_state(),
-        'python': [version, torch.tensor(numbers, dtype=torch.int64), gauss],
-    }
+    state = {'cpu': torch.get_rng_state(), 'python': _state_of_python(random)}
     if _cuda_device() is not None:
         state['cuda'] = torch.cuda.get_rng_state(_cuda_device())
     if 'numpy.random' in sys.modules:  # else no code has drawn from it
@@ -40,13 +36,63 @@ def set_rng_state(state):
     if 'cuda' in state and torch.cuda.is_available():
         torch.cuda.set_rng_state(state['cuda'], torch.cuda.current_device())
     if 'python' in state:
-        version, numbers, gauss = state['python']
-        random.setstate((version, tuple(numbers.tolist()), gauss))
+        _set_state_of_python(random, state['python'])
     if 'numpy' in state:
         import numpy
 
         kind, keys, *others = state['numpy']
         numpy.random.set_state((kind, numpy.array(keys.tolist(), dtype=numpy.uint32), *others))
+
+
+def _state_of_python(generator):
+    version, numbers, gauss = generator.getstate()
+    return [version, torch.tensor(numbers, dtype=torch.int64), gauss]
+
+
+def _set_state_of_python(generator, state):
+    version, numbers, gauss = state
+    generator.setstate((version, tuple(numbers.tolist()), gauss))
+
+
+def _is_of_numpy(value, kind):
+    return isinstance(value, getattr(sys.modules.get('numpy.random'), kind, ()))
+
+
+def is_generator(value: Any) -> bool:
+    """Whether the functions below take it: torch.Generator, random.Random, numpy's RandomState, and
+    what numpy.random.default_rng() returns."""
+    if isinstance(value, random.SystemRandom):
+        return False  # it has no state
+    is_of_numpy = _is_of_numpy(value, 'Generator') or _is_of_numpy(value, 'RandomState')
+    return is_of_numpy or isinstance(value, (torch.Generator, random.Random))
+
+
+def generator_state(generator: Any) -> Any:
+    if isinstance(generator, torch.Generator):
+        return generator.get_state()
+    if isinstance(generator, random.Random):
+        return _state_of_python(generator)
+    if _is_of_numpy(generator, 'RandomState'):
+        return _with_lists(generator.get_state(legacy=False))
+    return _with_lists(generator.bit_generator.state)
+
+
+def set_generator_state(generator: Any, state: Any) -> None:
+    if isinstance(generator, torch.Generator):
+        generator.set_state(state)
+    elif isinstance(generator, random.Random):
+        _set_state_of_python(generator, state)
+    elif _is_of_numpy(generator, 'RandomState'):
+        generator.set_state(state)
+    else:
+        generator.bit_generator.state = state
+
+
+def _with_lists(state):
+    """The state of a bit generator with lists in place of arrays."""
+    if isinstance(state, dict):
+        return {name: _with_lists(value) for name, value in state.items()}
+    return state.tolist() if hasattr(state, 'tolist') else state
 
 
 def seeded_rng_state(step, rank):

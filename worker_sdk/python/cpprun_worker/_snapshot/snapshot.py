@@ -48,8 +48,8 @@ class Snapshot:
 
     model, optimizer, scheduler, scaler: the same on all ranks (DistributedDataParallel). sampler
         (such as a StatefulDataLoader) is each rank's own. All have state_dict, load_state_dict.
-    extra: more that is the same on all ranks, by name: objects with state_dict, or plain values
-        (numbers, texts, lists, dicts, tensors), which resume() replaces in this dict.
+    extra: more that is the same on all ranks, by name: objects with state_dict, random generators,
+        or plain values (numbers, texts, lists, dicts, tensors), which resume() sets in this dict.
     per_rank: the same for what is each rank's own.
     sharded: in place of model and optimizer, an object whose state_dict (dicts with DTensors) is
         saved in the format of torch.distributed.checkpoint, or the dict that dcp.save() takes. A

@@ -14,14 +14,22 @@ import torch
 
 from . import bucket_order
 from .device_copy import StepFence
-from .generators import resume_generators, rng_state, seeded_rng_state
+from .generators import (
+    generator_state,
+    is_generator,
+    resume_generators,
+    rng_state,
+    seeded_rng_state,
+    set_generator_state,
+)
 from .manifest import MODEL, OTHERS, SHARDED_METADATA, rank_file
-from .state_pickle import StateError, StateWriter
+from .state_pickle import StateError, StateWriter, dtype_name
 
 FORMAT_KEY, STEP_KEY, SECONDS_KEY = 'CPPRUN_FORMAT', 'STEP', 'TRAINING_SECONDS'
-BUCKETS_KEY = 'ddp_bucket_order'
+BUCKETS_KEY, OTHER_BUCKETS_KEY = 'ddp_bucket_order', 'ddp_bucket_orders_of_extra'
 RNG_KEY = 'rng'
-RESERVED = (FORMAT_KEY, STEP_KEY, SECONDS_KEY, BUCKETS_KEY, RNG_KEY)
+RESERVED = (FORMAT_KEY, STEP_KEY, SECONDS_KEY, BUCKETS_KEY, OTHER_BUCKETS_KEY, RNG_KEY)
+_DICTS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 EPOCH_NAMES = ('epochs_run', 'epoch', 'epochs_done')
 
 
@@ -74,6 +82,16 @@ def _refuse_parts_of_fsdp1(named):
                 f"{name!r} has parts of parameters that FullyShardedDataParallel has divided "
                 'between the ranks: a Snapshot needs the wrapped module as model, and its '
                 'optimizer as optimizer'
+            )
+
+
+def _refuse_zero(named):
+    zero = getattr(sys.modules.get('torch.distributed.optim'), 'ZeroRedundancyOptimizer', ())
+    for name, value in named.items():
+        if isinstance(value, zero):
+            raise ValueError(
+                f'{name!r} is a ZeroRedundancyOptimizer, of whose state each rank has a part: a '
+                'Snapshot does not save it. Use fully_shard (FSDP2), or an optimizer of torch.optim'
             )
 
 
@@ -144,6 +162,7 @@ class TrainingState:
             self._sharded = sharded.Sharded(both, ranks)
             self.model = None
         _refuse_parts_of_fsdp1({**self._others, **extra, 'model': self.model})
+        _refuse_zero({**others, **extra, **per_rank})
 
     def capture(self, step, seconds, rank, in_memory):
         """The files of this rank. Copies no tensor of a model or an optimizer. `in_memory`: a
@@ -163,6 +182,8 @@ class TrainingState:
         order = bucket_order.of(self.model)
         if order is not None:
             others[BUCKETS_KEY] = order
+        orders = {name: bucket_order.of(one) for name, one in self._extra.items()}
+        others[OTHER_BUCKETS_KEY] = {name: each for name, each in orders.items() if each}
         optimizers = {
             name for name, one in self._others.items() if isinstance(one, torch.optim.Optimizer)
         }
@@ -212,6 +233,8 @@ class TrainingState:
                 _load(name, one, others[name])
             else:
                 missing.append(name)
+        for name, order in others.get(OTHER_BUCKETS_KEY, {}).items():
+            bucket_order.restore(self._extra.get(name), order)
         _apply_values(self._extra, others, missing)
         # An object of each rank may have been saved as one of all ranks before, as C++ does.
         _apply_values(self._per_rank, {**others, **(own or {})}, missing if own else [])
@@ -291,15 +314,15 @@ def _checked(name, state):
 
 
 def _state_of(name, value):
-    if isinstance(value, torch.Generator):
-        return value.get_state()
+    if is_generator(value):
+        return generator_state(value)
     return _checked(name, value.state_dict()) if _is_stateful(value) else value
 
 
 def _load(name, target, state):
     try:
-        if isinstance(target, torch.Generator):
-            target.set_state(state)
+        if is_generator(target):
+            set_generator_state(target, state)
         else:
             target.load_state_dict(state)
     except Exception as error:
@@ -310,18 +333,45 @@ def _apply_values(targets, states, missing):
     for name, value in targets.items():
         if name not in states:
             missing.append(name)
-        elif _is_stateful(value) or isinstance(value, torch.Generator):
+        elif _is_stateful(value) or is_generator(value):
             _load(name, value, states[name])
         else:
-            targets[name] = _like(value, states[name])
+            targets[name] = _loaded_value(name, value, states[name])
 
 
-def _like(value, state):
-    """A saved state has plain dicts, tuples and sets: the program gets the type that it had."""
-    if isinstance(value, collections.defaultdict) and isinstance(state, dict):
-        return collections.defaultdict(value.default_factory, state)
+def _loaded_value(name, value, state):
+    """The program's own object with the saved content where that is possible, since the program may
+    have other references to it; else one of the type that the program had, as a saved state has
+    plain dicts, tuples and sets."""
+    if isinstance(value, torch.Tensor) and isinstance(state, torch.Tensor):
+        return _loaded_tensor(name, value, state)
+    if type(value) is list and isinstance(state, list):
+        value[:] = state
+        return value
+    if type(value) in _DICTS and isinstance(state, dict) or type(value) is set is type(state):
+        value.clear()
+        value.update(state)
+        return value
     if hasattr(value, '_make') and isinstance(state, tuple) and len(value) == len(state):
         return value._make(state)  # a named tuple
     if isinstance(value, frozenset) and isinstance(state, set):
         return frozenset(state)
     return state
+
+
+def _loaded_tensor(name, value, state):
+    if value.shape == state.shape and value.dtype == state.dtype:
+        with torch.no_grad():
+            try:
+                return value.copy_(state)
+            except RuntimeError:  # its elements share memory, or it is an inference tensor
+                pass
+    if value.requires_grad:  # an optimizer would go on with the tensor that it has
+        raise ValueError(
+            f"'{name}': the saved tensor is {_kind(state)}, the program's is {_kind(value)}"
+        )
+    return state.to(value.device)
+
+
+def _kind(tensor):
+    return f'{dtype_name(tensor.dtype)} {list(tensor.shape)}'
