@@ -12,6 +12,7 @@ made; again: in round 3 too.
 late=R: rank R of round 2 finds rank 0's store, and connects to it when that has ended.
 company: a thread, a child process and a DataLoader, which live on, and handlers of signals.
 health: a health check; of that rank: fail, false or hang.
+wraps=round: round.data_parallel() makes the model that resumes from memory.
 With device=cuda the model is on the GPU, over the backend=nccl or gloo (default).
 Prints "[rank R] call N of process PID", "[rank R] from STEP", steps of rank 0, "[rank R] rollbacks
 N" and "[rank R] parameters HASH".
@@ -192,7 +193,8 @@ def train(round):
     round.init_process_group(WORDS.get('backend', 'gloo'))
     snapshot = None
     if WORDS.get('state') == 'memory':
-        model = DistributedDataParallel(MODEL)
+        wrap = round.data_parallel if WORDS.get('wraps') == 'round' else DistributedDataParallel
+        model = wrap(MODEL)
         snapshot = cpprun_worker.Snapshot(model=model, optimizer=OPTIMIZER)
         step = snapshot.resume()
     else:

@@ -90,6 +90,7 @@ class Round:
         self.is_first = calls == 0
         self._runner = runner
         self._models = []  # whose order of gradients is not noted yet
+        self._has_shared = False  # all ranks have the runner's bucket_orders
 
     @property
     def completed(self) -> int:
@@ -232,6 +233,7 @@ class Round:
             self._take_state(objects, newest, donor)
         if newest > 0:
             runner.history.keep_state(gathered[donor][1])
+        self._has_shared = True
         return newest
 
     def _take_state(self, objects, newest, donor):
@@ -255,11 +257,11 @@ class Round:
     def data_parallel(self, module: nn.Module, **options: Any) -> DistributedDataParallel:
         """DistributedDataParallel(module, **options), which sums gradients in the same order as in
         the round before: the last bits of the sums depend on it. All ranks call it, after
-        share_state()."""
+        share_state(), which gives new ranks that order."""
         from torch.nn.parallel import DistributedDataParallel
 
         model = DistributedDataParallel(module, **options)
-        orders = self._runner.bucket_orders
+        orders = self._runner.bucket_orders if self._has_shared else []
         at = len(self._models)
         if at < len(orders):
             _bucket_order().restore(model, orders[at])
