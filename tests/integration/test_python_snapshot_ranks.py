@@ -110,7 +110,9 @@ def train(nets, both, steps):
 
 nets, both, snapshot = new()
 train(nets, both, 3)
+frozen = nets[0].module.first.bias.requires_grad_(False)  # the DDP still has it
 assert snapshot.save(3)
+frozen.requires_grad_(True)
 train(nets, both, 5)
 again, both, snapshot = new()
 assert snapshot.resume() == 3

@@ -196,6 +196,17 @@ print(error_of(lambda: cpprun_worker.Snapshot('runs', optimizer=optimizer)))
     )
 
 
+def test_a_program_that_does_not_call_at_each_step_saves_at_the_next_call(jobs):
+    code = """
+def saved(snapshot, steps):
+    return [step for step in steps if snapshot.maybe_save(step, every=20) and snapshot.wait()]
+
+first, second = (cpprun_worker.Snapshot('runs', extra={'x': 1}) for _ in range(2))
+print(saved(first, range(0, 60, 7)), second.resume(), saved(second, (45, 55, 63, 63, 80)))
+"""
+    assert lines_of(jobs, code) == ['[21, 42] 42 [63, 80]']
+
+
 def test_wrong_arguments_are_refused(jobs):
     code = """
 import collections
@@ -203,6 +214,9 @@ new = lambda **named: cpprun_worker.Snapshot('runs', **named)
 print(error_of(lambda: new(sampler=torch.utils.data.SequentialSampler([1]))))
 print(error_of(lambda: new(extra={'STEP': 1})))
 print(error_of(lambda: new(extra={'open': open}).save(1)))
+print(error_of(lambda: new(extra={'seen': {open: 1}}).save(1)))
+print(error_of(lambda: new(keep=None)), error_of(lambda: new(keep_every=-1)))
+assert cpprun_worker.Snapshot(b'bytes').save(1)
 import numpy
 print(error_of(lambda: new(extra={'scale': numpy.longdouble(1)}).save(1)).partition(',')[0])
 print(error_of(lambda: new().maybe_save(1, every='soon')))
@@ -224,6 +238,10 @@ print(new(model=values, extra=own).resume(), own['best'].loss, own['counts']['y'
         "StateError: 'open' is of type builtins.builtin_function_or_method, which "
         'torch.load(weights_only=True) does not read; a state has dicts, lists, tuples, '
         'numbers, texts, bytes and tensors',
+        "StateError: 'seen' has a key of type builtin_function_or_method; keys are texts, numbers "
+        'and tuples',
+        'TypeError: keep must be an integer, not NoneType: None ValueError: keep_every is -1; '
+        'wanted is 0 to 9223372036854775807',
         "StateError: 'scale' is of type numpy.longdouble",
         "ValueError: every is 'soon'; wanted is a number of steps, '30s', '5min' or 'auto'",
         'TypeError: extra is a list; wanted is a dict',

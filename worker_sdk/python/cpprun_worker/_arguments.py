@@ -8,6 +8,7 @@ from typing import SupportsIndex
 
 INT64 = range(-(2**63), 2**63)  # range of numbers in messages and in the shared page
 STEPS = range(2**63)  # numbers of finished steps
+COUNTS = range(1, 2**63)
 
 
 def whole_number(name: str, value: SupportsIndex, within: range = INT64) -> int:

@@ -21,9 +21,8 @@ from torch.utils.data import BatchSampler, Sampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from . import _environment
-from ._arguments import whole_number
+from ._arguments import COUNTS, whole_number
 
-_POSITIVE = range(1, 2**63)
 
 
 class DistributedSampler(Sampler):
@@ -70,7 +69,7 @@ class DistributedSampler(Sampler):
         """A list of the next at most batch_size indices into the data set; None at the end of the
         epoch. The call after that starts another pass, in the same order unless set_epoch() was
         called."""
-        batch_size = whole_number('batch_size', batch_size, _POSITIVE)
+        batch_size = whole_number('batch_size', batch_size, COUNTS)
         if self._is_exhausted:
             self._begin_pass()
         return self._take(batch_size)
@@ -152,7 +151,7 @@ class DistributedSampler(Sampler):
             self.load_state_dict(now)
 
     def _set_replica(self, num_replicas: SupportsIndex, rank: SupportsIndex) -> None:
-        count = whole_number('num_replicas', num_replicas, _POSITIVE)
+        count = whole_number('num_replicas', num_replicas, COUNTS)
         self.rank = whole_number('rank', rank, range(count))
         self.num_replicas = count
 

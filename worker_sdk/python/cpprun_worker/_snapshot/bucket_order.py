@@ -45,7 +45,8 @@ def of(model):
         # The next forward pass would do this. False also if it has been done before.
         if not reducer._rebuild_buckets() and not _has_rebuilt(model):
             return None
-        names = {parameter: name for name, parameter in _trained(model).items()}
+        # Also of those that were frozen since this DDP was made.
+        names = {parameter: name for name, parameter in model.module.named_parameters()}
         buckets = reducer._get_zeros_like_grad_buckets()
         known = [names[each] for bucket in buckets for each in bucket.parameters()]
         model.__dict__['_cpprun_bucket_order'] = known

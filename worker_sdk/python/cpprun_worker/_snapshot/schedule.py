@@ -8,7 +8,7 @@ import math
 import re
 
 from cpprun_worker import _job_history
-from cpprun_worker._arguments import whole_number
+from cpprun_worker._arguments import COUNTS, whole_number
 
 _INTERVAL = re.compile(r'(\d+(?:\.\d+)?)\s*(ms|s|min|h)\Z')
 _UNITS = {'ms': 0.001, 's': 1, 'min': 60, 'h': 3600}
@@ -24,7 +24,7 @@ def checked_every(name, every):
     if every is None and is_for_disk:
         return None
     if not isinstance(every, str):
-        return whole_number(name, every, range(1, 2**63))
+        return whole_number(name, every, COUNTS)
     if interval_of(every) or (every == 'auto' and not is_for_disk):
         return every
     wanted = "'30s' or '5min'" if is_for_disk else "'30s', '5min' or 'auto'"
@@ -75,13 +75,14 @@ class Schedule:
         self._history = _job_history.of_process()
         self._history.saved_at(owner)  # from now on
         self._saved_step = -1
+        self._last_step = None  # of the last call of is_due()
         self._on_disk = None  # step and time of the last save that went to disk
         self._next_poll = None
         self._clock = StepClock()
 
     def resume(self, step, seconds):
         self._history.resume(self._owner, seconds)
-        self._saved_step = step
+        self._saved_step = self._last_step = step
         if self._on_disk and self._on_disk[0] > step:  # it has no part in what follows
             self._on_disk = None
 
@@ -106,8 +107,11 @@ class Schedule:
     def is_due(self, step, every, pause, writing):
         """Clocks differ between ranks, steps do not: rank 0 reads its clock at steps that all ranks
         know. `pause`, `writing`: seconds of the last save."""
+        # A program may call this at some steps only, such as at the end of an epoch.
+        last = step - 1 if self._last_step is None else min(self._last_step, step - 1)
+        self._last_step = step
         if isinstance(every, int):
-            return step > 0 and step % every == 0 and step != self._saved_step
+            return step > 0 and step // every > last // every and step != self._saved_step
         interval = interval_of(every)
         if self._next_poll is None:  # how long a step takes is known after the next one
             self._next_poll = self._clock.step_after(step, self._history.seconds(), 0)

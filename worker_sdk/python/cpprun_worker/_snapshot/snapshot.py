@@ -21,7 +21,7 @@ from typing import Any, MutableMapping
 
 import cpprun_worker
 
-from .._arguments import STEPS, whole_number
+from .._arguments import COUNTS, STEPS, whole_number
 from .._program_end import end_program
 from .files import is_same_path, snapshot_name
 from .loader import MEMORY, Candidate, Loader
@@ -81,8 +81,8 @@ class Snapshot:
         in_memory: bool = True,
         refuse_nan: bool = False,
     ) -> None:
-        if keep < 1 or keep_every < 0:
-            raise ValueError('a Snapshot keeps at least one, and keep_every is not negative')
+        keep = whole_number('keep', keep, COUNTS)
+        keep_every = whole_number('keep_every', keep_every, STEPS)
         if folder is not None and not isinstance(folder, (str, bytes, os.PathLike)):
             kind = type(folder).__name__
             raise TypeError(f'the first argument of a Snapshot is its folder, not a {kind}')
@@ -90,7 +90,7 @@ class Snapshot:
             if given is not None and not isinstance(given, MutableMapping):
                 raise TypeError(f'{name} is a {type(given).__name__}; wanted is a dict')
         launchers = os.environ.get('CPPRUN_SNAPSHOT_DIR')
-        folder = os.fspath(folder or launchers or 'snapshots')
+        folder = os.fsdecode(folder or launchers or 'snapshots')
         # A node that takes the place of another finds its memory, also if its folder has another
         # path. All nodes have one --snapshot-dir.
         owner = '--snapshot-dir' if launchers and is_same_path(folder, launchers) else folder
@@ -231,7 +231,8 @@ class Snapshot:
     ) -> bool:
         """save_async() if it is time: each `every` steps, or with '30s', '5min' as often, or with
         'auto' at the interval that loses the least time, by what a save costs here and how often
-        this job rolls back to a snapshot. Rank 0's clock decides for all.
+        this job rolls back to a snapshot. Rank 0's clock decides for all. A program that does not
+        call it at each step saves at the first call from the due step on.
 
         disk_every: steps, or a time as '10min'. Of these saves only the first one, and each that
         comes so much later than the last one on disk, are written to disk; the others are for

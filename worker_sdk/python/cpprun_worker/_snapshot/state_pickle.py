@@ -156,7 +156,10 @@ class StateWriter:
         for key, item in value.items():
             if type(key) not in (str, int, float, bool, tuple, type(None)):
                 key_kind = type(key).__name__
-                raise StateError(f"'{'.'.join(map(str, path))}' has a key of type {key_kind}")
+                raise StateError(
+                    f"'{'.'.join(map(str, path))}' has a key of type {key_kind}; keys are texts, "
+                    'numbers and tuples'
+                )
             parts += (_name(key),) if type(key) is str else self._put(key, path, depth + 1)
             parts += self._put(item, (*path, key), depth + 1)
         parts.append(b'u')
