@@ -452,6 +452,22 @@ TEST_F(SnapshotAlone, SavesByStepsAndByTime) {
   EXPECT_TRUE(snapshot.maybe_save(12, {.every = std::chrono::milliseconds(1)}));
 }
 
+TEST_F(SnapshotAlone, SavesAtTheFirstCallFromADueStepOn) {
+  int64_t value = 0;
+  Snapshot snapshot(in_folder());
+  snapshot.track("value", value);
+  const auto saved = [&](const std::vector<int64_t>& steps) {
+    std::vector<int64_t> all;
+    for (int64_t step : steps) {
+      if (snapshot.maybe_save(step, {.every_steps = 20}) && snapshot.wait()) all.push_back(step);
+    }
+    return all;
+  };
+  EXPECT_EQ(saved({0, 7, 14, 21, 28, 35, 42, 49, 56}), (std::vector<int64_t>{21, 42}));
+  EXPECT_EQ(snapshot.resume().step, 42);
+  EXPECT_EQ(saved({45, 55, 63, 63, 80}), (std::vector<int64_t>{63, 80}));
+}
+
 // Without an agent memory does not serve, so that only the saves for the disk are made.
 TEST_F(SnapshotAlone, RefusesAScheduleWithoutASave) {
   Snapshot snapshot(in_folder());

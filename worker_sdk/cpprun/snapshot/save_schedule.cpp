@@ -43,6 +43,7 @@ double SaveSchedule::begin_save(int64_t step, bool to_disk) {
 void SaveSchedule::resume(int64_t step, double seconds) {
   own_job_history().resume(owner_, seconds, own_restarts(), steady_seconds());
   saved_step_ = step;
+  last_step_ = step;
   if (on_disk_ && on_disk_->first > step) on_disk_.reset();  // it has no part in what follows
 }
 
@@ -59,8 +60,11 @@ bool SaveSchedule::is_for_disk(int64_t step, const SaveWhen& when) const {
 // Clocks differ between ranks, steps do not: rank 0 reads its clock at steps that all ranks know.
 bool SaveSchedule::is_due(int64_t step, const SaveWhen& when, const SaveCost& cost) {
   check(when);
-  const bool by_steps =
-      when.every_steps > 0 && step > 0 && step % when.every_steps == 0 && step != saved_step_;
+  // A program may call this at some steps only, such as at the end of an epoch.
+  const int64_t last = std::min(last_step_.value_or(step - 1), step - 1);
+  last_step_ = step;
+  const bool by_steps = when.every_steps > 0 && step > 0 && step != saved_step_ &&
+                        step / when.every_steps > last / when.every_steps;
   double interval = std::chrono::duration<double>(when.every).count();
   const bool has_interval = when.auto_interval || interval > 0;
   if (by_steps || !has_interval || !polls_.is_due(step)) return by_steps;

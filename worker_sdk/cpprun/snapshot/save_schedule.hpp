@@ -41,6 +41,7 @@ class SaveSchedule {
   const SnapshotComm& comm_;
   const std::string owner_;
   int64_t saved_step_ = -1;                            // of the last save that started
+  std::optional<int64_t> last_step_;                   // of the last call of is_due()
   std::optional<std::pair<int64_t, double>> on_disk_;  // step and time of the last one for the disk
   PollSchedule polls_;
 };

@@ -85,7 +85,8 @@ struct SnapshotOptions {
 /// one of `every_steps`, `every` and `auto_interval` there are no saves to choose from:
 /// std::invalid_argument.
 struct SaveWhen {
-  /// Save when `step` is a multiple of this.
+  /// Save when `step` is a multiple of this; a program that does not call maybe_save() at each step
+  /// saves at the first call from then on.
   int64_t every_steps = 0;
   /// Save when this time has passed since the last save.
   std::chrono::milliseconds every{0};

@@ -24,7 +24,6 @@ from . import _environment
 from ._arguments import COUNTS, whole_number
 
 
-
 class DistributedSampler(Sampler):
     """Rank r gets positions r, r + num_replicas, ... of the epoch's order. If the size of the data
     set is not a multiple of num_replicas, the first samples of the order pad it (drop_last: its
