@@ -116,7 +116,9 @@ def test_a_stop_request_saves_and_the_same_command_continues_exactly(jobs, case)
 
 
 def test_a_loader_of_lightning_with_a_state_of_its_own_is_refused(jobs):
-    python = python_of('torchdata')
+    python = python_of('lightning')
+    if not has(python, 'torchdata'):
+        pytest.skip('not run: this Python has no torchdata: tools/deps.sh --test')
     args = (python, '-u', SUPPORT / 'lightning_worker.py', jobs.folder / 'runs', 'stateful')
     job = jobs.cpprun('--standalone', '--nproc-per-node=1', '--no-python', *args)
     assert job.done() == 1
