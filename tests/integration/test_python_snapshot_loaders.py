@@ -7,7 +7,7 @@ import tempfile
 import pytest
 from launches import ROOT
 from test_python_snapshot import from_lines
-from torch_python import needs_torch, training_env
+from torch_python import PYTHON, needs_torch, training_env
 
 pytestmark = needs_torch
 
@@ -47,3 +47,41 @@ def test_a_stateful_loader_within_and_at_the_end_of_an_epoch(jobs):
     job = train(jobs, 'stateful', 1, 'parts')
     assert from_lines(job) == [(3 * steps, 'disk')]
     assert parameters(job) == whole
+
+
+STATEFUL = f"""
+import sys
+sys.path.insert(0, {str(ROOT / 'worker_sdk' / 'python')!r})
+import cpprun_worker, torch
+from torchdata.stateful_dataloader import StatefulDataLoader
+
+def new(kind, processes):
+    sampler = kind(range(23), 2, 0)
+    return sampler, StatefulDataLoader(range(23), 2, sampler=sampler, num_workers=processes)
+
+def rest_of(kind, processes, count):
+    sampler, loader = new(kind, processes)
+    sampler.set_epoch(1)
+    begun = iter(loader)
+    got = [next(begun).tolist() for _ in range(count)]
+    assert cpprun_worker.Snapshot('runs', per_rank={{'loader': loader}}).save(1)
+    drawn = torch.rand(1)
+    whole = got + [batch.tolist() for batch in begun]
+    sampler, loader = new(kind, processes)
+    assert cpprun_worker.Snapshot('runs', per_rank={{'loader': loader}}).resume() == 1
+    sampler.set_epoch(1)
+    begun = iter(loader)
+    print(torch.equal(torch.rand(1), drawn), got + [batch.tolist() for batch in begun] == whole)
+
+for count in 1, 3, 5:
+    rest_of(cpprun_worker.DistributedSampler, 1, count)
+    rest_of(torch.utils.data.DistributedSampler, 0, count)
+"""
+
+
+def test_a_stateful_loader_with_a_sampler_that_has_epochs(jobs):
+    """cpprun's: samples that the loader had taken early were counted twice. torch's: training went
+    on in the order of epoch 0."""
+    with tempfile.TemporaryDirectory(prefix='cpprun-', dir='/tmp') as short:
+        code, output = jobs.run(PYTHON, '-c', STATEFUL, env={'TMPDIR': short})
+    assert (code, output) == (0, 'True True\n' * 6)

@@ -76,10 +76,7 @@ class DistributedSampler(Sampler):
     def __iter__(self) -> Iterator[int]:
         """A pass over this rank's indices. It starts where load_state_dict() has put it if nothing
         was taken since, else at the start of the epoch."""
-        self._begin_pass()
-        self._loader = _loader_of_pass()
-        while taken := self._take(1):
-            yield taken[0]
+        return _Pass(self)
 
     def __len__(self) -> int:
         """Samples per rank in a whole epoch."""
@@ -101,8 +98,11 @@ class DistributedSampler(Sampler):
         """The position after the samples that were given, or that mark_consumed() has counted; the
         same on all ranks. A DataLoader with num_workers takes samples early: those that it has not
         given to the training count as not used."""
+        return self._state_after(self._used())
+
+    def _state_after(self, rounds: int) -> dict[str, Any]:
+        """Of so many samples of this rank in this pass."""
         rest = self._size - self._before
-        rounds = self._used()
         used = rest if rounds >= -(-rest // self.num_replicas) else rounds * self.num_replicas
         return {
             'seed': self.seed,
@@ -208,6 +208,38 @@ class DistributedSampler(Sampler):
         length = len(rest)
         positions = torch.arange(self._per_replica(length)) * self.num_replicas + self.rank
         return rest[positions % max(1, length)].tolist()
+
+
+class _Pass(Iterator[int]):
+    """Begins with the first sample. torchdata's StatefulDataLoader saves the state of an iterator
+    when it takes samples, and passes it on when the training gets them. So this state counts all
+    samples that the sampler gave."""
+
+    def __init__(self, sampler: DistributedSampler) -> None:
+        self._sampler = sampler
+        self._is_begun = False
+        self._end: dict[str, Any] | None = None  # the state, once no sample is left
+
+    def __next__(self) -> int:
+        sampler = self._sampler
+        if self._end is not None:
+            raise StopIteration
+        if not self._is_begun:
+            self._is_begun = True
+            sampler._begin_pass()
+            sampler._loader = _loader_of_pass()
+        taken = sampler._take(1)
+        if taken is None:
+            self._end = self.state_dict()
+            raise StopIteration
+        return taken[0]
+
+    def state_dict(self) -> dict[str, Any]:
+        sampler = self._sampler
+        return self._end or sampler._state_after(sampler._given)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._sampler.load_state_dict(state)
 
 
 def _loader_of_pass() -> weakref.ref[_BaseDataLoaderIter] | None:

@@ -115,14 +115,14 @@ def resume_generators(rng, objects):
     `objects`, which are loaded already.
 
     A DataLoader draws a seed when it makes an iterator, from torch's generator or its own. In an
-    epoch that goes on, the training has drawn this number before. So a loader that has a state
-    makes its iterator here, before the generators are set; and if one of the samplers goes on, all
+    epoch that goes on, the training has drawn this number before. So where a loader has a state,
+    the first iterator leaves the generators as they are. And if one of the samplers goes on, all
     generators are set once more when it begins, which is after the draw.
     """
     own = [(each, each.get_state()) for each in objects if isinstance(each, torch.Generator)]
     for each in objects:
         if isinstance(each, torch.utils.data.DataLoader) and hasattr(each, 'state_dict'):
-            each.state_dict()  # makes the iterator that goes on
+            _resume_loader(each, [generator for generator, _ in own])
 
     def set_all():
         if rng is not None:
@@ -135,3 +135,24 @@ def resume_generators(rng, objects):
     for each in objects:
         if isinstance(each, DistributedSampler):
             each._when_continued(lambda: pending and pending.pop()())
+
+
+def _resume_loader(loader, generators):
+    """`generators`: of the program. The order of a sampler of torch follows from what the program
+    calls before the epoch, such as set_epoch(); the state of a DistributedSampler has the epoch,
+    and set_epoch() has to come after it."""
+    samplers = loader.sampler, getattr(loader.batch_sampler, 'sampler', None)
+    if any(isinstance(each, DistributedSampler) for each in samplers):
+        loader.state_dict()  # makes the iterator that goes on
+        return
+
+    def make_iterator():
+        loader.__dict__.pop('_get_iterator', None)
+        kept, states = rng_state(), [each.get_state() for each in generators]
+        iterator = loader._get_iterator()
+        set_rng_state(kept)
+        for each, state in zip(generators, states):
+            each.set_state(state)
+        return iterator
+
+    loader._get_iterator = make_iterator
