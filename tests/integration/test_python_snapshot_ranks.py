@@ -66,6 +66,14 @@ for each in second.parameters():
     dist.broadcast(each.data, 0)
 saved.append(state.save(3))
 print('saved', saved, sorted(os.listdir('runs')), flush=True)
+optimizer = torch.optim.SGD(first.parameters(), 0.1, momentum=0.5)
+first(torch.randn(1, 300)).sum().backward()
+optimizer.step()
+own = {'stage': first}
+saved = [cpprun_worker.Snapshot('parts', optimizer=optimizer, per_rank=own).save(1)]
+own['of_stage'] = optimizer
+saved.append(cpprun_worker.Snapshot('parts', per_rank=own).save(1))
+print('stages', saved, flush=True)
 dist.destroy_process_group()
 """
 
@@ -74,9 +82,11 @@ def test_ranks_with_different_parameters_save_nothing(jobs):
     """Each writes a part of the model, so the snapshot would have the model of none of them."""
     job = start_script(jobs, START + DIFFERENT, n=2)
     assert job.done(200) == 0, job.output
-    reported = "ranks 0 and 1 have different values in '1.weight' of the model: train it in Dist"
+    reported = "ranks 0 and 1 have different values in '1.weight': train the model in Dist"
     assert job.output.count(reported) == 1, job.output
     assert job.output.count("saved [False, False, True] ['step-3']") == 2, job.output
+    assert "different values in 'optimizer.state.0.momentum_buffer': train" in job.output
+    assert job.output.count('stages [False, True]') == 2, job.output
 
 
 SEVERAL = """

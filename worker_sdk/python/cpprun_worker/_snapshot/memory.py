@@ -197,8 +197,7 @@ class Staged:
     def __init__(self, contents, share, turn):
         """`turn`: counts the saves."""
         self.epoch = contents.epoch
-        models = [file.storages for file in contents.shared if file.name == MODEL]
-        self.sample = Sample(sum(models, []), turn)
+        self.sample = Sample([file.storages for file in contents.shared], turn)
         self.shared = [Shard(file, share) for file in contents.shared]
         self.own = Shard(contents.own, WHOLE)
         self.sharded = ShardedShard(contents.sharded) if contents.sharded else None

@@ -1,5 +1,5 @@
-"""A sample of the model's parameters, by which ranks notice that theirs differ. Each rank writes a
-part of a snapshot, so otherwise it would have the state of none of them. C++ counterpart:
+"""A sample of model and optimizer, by which ranks notice that theirs differ. Each rank writes a part
+of a snapshot, so otherwise it would have the state of none of them. C++ counterpart:
 worker_sdk/cpprun/snapshot/drift_check.hpp.
 """
 
@@ -8,18 +8,21 @@ from __future__ import annotations
 from .archive import crc32
 from .state_pickle import bytes_of
 
-# Of each save: small beside a state, so that the pause does not grow.
+# Of each file and save: small beside a state, so that the pause does not grow.
 _STORAGES, _BYTES = 8, 4096
 
 
 class Sample:
-    """The first bytes of some parameters, of others in each save."""
+    """The first bytes of some tensors, of others in each save."""
 
-    def __init__(self, storages, turn):
-        """`storages`: of state_pickle.Storage. `turn`: counts the saves; the same on all ranks."""
-        own = [each for each in storages if not each.is_leaders and each.size]
-        count = min(_STORAGES, len(own))
-        self._chosen = [own[(turn * count + i) % len(own)] for i in range(count)]
+    def __init__(self, files, turn):
+        """`files`: of each a list of state_pickle.Storage. `turn`: counts the saves; the same on
+        all ranks."""
+        self._chosen = []
+        for storages in files:
+            own = [each for each in storages if not each.is_leaders and each.size]
+            count = min(_STORAGES, len(own))
+            self._chosen += [own[(turn * count + i) % len(own)] for i in range(count)]
         self._sizes = [min(_BYTES, each.size) for each in self._chosen]
         self.size = sum(self._sizes)
         self.paths = ['.'.join(map(str, each.path)) for each in self._chosen]
@@ -37,7 +40,7 @@ class Sample:
         self._chosen = []
 
     def checksums(self, content):
-        """The crc32 of each parameter's bytes, from the memory that copy() has filled."""
+        """The crc32 of each tensor's bytes, from the memory that copy() has filled."""
         found, at = [], 0
         for size in self._sizes:
             found.append(crc32(content[at : at + size]))

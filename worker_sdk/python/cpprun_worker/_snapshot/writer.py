@@ -411,13 +411,14 @@ class _FolderWriting:
 
 
 def _compare_samples(sample, of_ranks):
-    """SaveError: the ranks don't have the same parameters."""
+    """SaveError: the ranks don't have the same model and optimizer."""
     for rank, own in enumerate(of_ranks):
         for path, first, value in zip(sample.paths, of_ranks[0], own):
             if value != first:
                 raise SaveError(
-                    f"ranks 0 and {rank} have different values in '{path}' of the model: train it "
-                    "in DistributedDataParallel, or pass what is each rank's own in per_rank"
+                    f"ranks 0 and {rank} have different values in '{path}': train the model in "
+                    "DistributedDataParallel, or pass what is each rank's own, such as a stage of "
+                    "a pipeline and its optimizer, in per_rank={'stage': stage, ...}"
                 )
 
 
