@@ -290,3 +290,31 @@ for kind in (True, False):
     found = lines_of(jobs, code, jobs.folder / 'store')
     names = [line.partition(' has parts of parameters that FullyShardedData')[0] for line in found]
     assert names == [f"ValueError: '{each}'" for each in ('model', 'optimizer', 'second')] * 2
+
+
+def test_the_state_of_another_optimizer_is_refused(jobs):
+    """torch takes it, and the next step ended with KeyError."""
+    code = """
+model = torch.nn.Linear(2, 2)
+new = lambda kind: cpprun_worker.Snapshot('runs', optimizer=kind(model.parameters(), lr=0.1))
+assert new(torch.optim.Adam).save(1)
+print(error_of(new(torch.optim.SGD).resume).partition(' does not fit the program: ')[2])
+print(error_of(new(torch.optim.AdamW).resume))
+"""
+    assert lines_of(jobs, code) == [
+        "'optimizer': the saved parameter groups have no 'momentum', so another optimizer than this "
+        'SGD has made them',
+        '1',
+    ]
+
+
+def test_a_folder_that_cannot_be_listed_is_named(jobs):
+    """Training began anew without a message."""
+    code = """
+open('runs', 'w').close()
+print(cpprun_worker.Snapshot('runs', model=Values()).resume())
+"""
+    message, step = lines_of(jobs, code)
+    assert step == '0'
+    assert message.startswith('cpprun: ') and "/runs can't be used (can't list " in message
+    assert message.endswith('Not a directory); there is no other: training begins anew')

@@ -96,8 +96,8 @@ class Loader:
                 pass  # the folder's catalog has the reason
         try:
             complete, incomplete = manifest.scan(self._folder)
-        except SnapshotFileError:
-            return found
+        except SnapshotFileError as error:
+            return [*found, Candidate(FOLDER, -1, '', str(error), self._folder)]
         found += [_of_folder(each, FOLDER) for each in complete]
         for each in incomplete:
             name = snapshot_name(each.step)

@@ -320,6 +320,7 @@ def _state_of(name, value):
 
 
 def _load(name, target, state):
+    options = _group_options(target)
     try:
         if is_generator(target):
             set_generator_state(target, state)
@@ -327,6 +328,21 @@ def _load(name, target, state):
             target.load_state_dict(state)
     except Exception as error:
         raise ValueError(f"'{name}': {error}") from error
+    lost = next((each for each in options if each not in _group_options(target)), None)
+    if lost is not None:  # torch does not notice, and the next step would end with KeyError
+        kind = type(target).__name__
+        raise ValueError(
+            f"'{name}': the saved parameter groups have no '{lost}', so another optimizer than this "
+            f'{kind} has made them'
+        )
+
+
+def _group_options(optimizer):
+    """Names of its hyperparameters that all its parameter groups have."""
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        return []
+    groups = optimizer.param_groups
+    return [each for each in optimizer.defaults if all(each in group for group in groups)]
 
 
 def _apply_values(targets, states, missing):
