@@ -203,8 +203,10 @@ def saved(snapshot, steps):
 
 first, second = (cpprun_worker.Snapshot('runs', extra={'x': 1}) for _ in range(2))
 print(saved(first, range(0, 60, 7)), second.resume(), saved(second, (45, 55, 63, 63, 80)))
+new = cpprun_worker.Snapshot('others', extra={'x': 1})
+print(new.resume(), saved(new, (25, 30, 45)))
 """
-    assert lines_of(jobs, code) == ['[21, 42] 42 [63, 80]']
+    assert lines_of(jobs, code) == ['[21, 42] 42 [63, 80]', '0 [25, 45]']
 
 
 def test_wrong_arguments_are_refused(jobs):
@@ -302,8 +304,8 @@ print(error_of(new(torch.optim.SGD).resume).partition(' does not fit the program
 print(error_of(new(torch.optim.AdamW).resume))
 """
     assert lines_of(jobs, code) == [
-        "'optimizer': the saved parameter groups have no 'momentum', so another optimizer than this "
-        'SGD has made them',
+        "'optimizer': the saved parameter groups have no 'momentum', so they are of another "
+        'optimizer than this SGD',
         '1',
     ]
 

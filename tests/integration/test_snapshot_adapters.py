@@ -123,3 +123,33 @@ def test_a_loader_of_lightning_with_a_state_of_its_own_is_refused(jobs):
     job = jobs.cpprun('--standalone', '--nproc-per-node=1', '--no-python', *args)
     assert job.done() == 1
     assert 'skips batches by itself, which a StatefulDataLoader with a state' in job.output
+
+
+ACCUMULATED = f"""
+import os, sys
+sys.path.insert(0, {str(ROOT / 'worker_sdk' / 'python')!r})
+import torch
+from accelerate import Accelerator
+from cpprun_worker import accelerate as snapshots
+accelerator = Accelerator(cpu=True, gradient_accumulation_steps=4)
+model = torch.nn.Linear(1, 1)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+loader = torch.utils.data.DataLoader(torch.ones(10, 1))
+model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+state = snapshots.snapshot(accelerator, 'runs', keep=10)
+assert state.resume() == 0
+for step, batch in enumerate(loader, 1):
+    with accelerator.accumulate(model):
+        accelerator.backward(model(batch).sum())
+        optimizer.step()
+        optimizer.zero_grad()
+    state.maybe_save(step, every=3)
+    state.wait()
+print(sorted(os.listdir('runs')))
+"""
+
+
+def test_accelerate_saves_nothing_while_it_accumulates_gradients(jobs):
+    """A snapshot has no gradients, so training resumed with a part of a step left out."""
+    code, output = jobs.run(python_of('accelerate'), '-c', ACCUMULATED)
+    assert code == 0 and "['step-10', 'step-4', 'step-8']" in output, output

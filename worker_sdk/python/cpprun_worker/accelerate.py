@@ -20,6 +20,21 @@ from ._snapshot.snapshot import Snapshot
 _EPOCH_START = '_cpprun_epoch_start'  # attribute of a loader
 
 
+class _Snapshot(Snapshot):
+    """Gradients are not saved, so no save is between the backward passes of an optimizer step."""
+
+    accelerator: Any
+
+    def maybe_save(
+        self, step: int, every: int | str = 'auto', disk_every: int | str | None = None
+    ) -> bool:
+        """As of Snapshot. While the accelerator accumulates gradients it does nothing: what is due
+        then is done in the first call behind the optimizer step."""
+        if not self.accelerator.sync_gradients:
+            return False
+        return super().maybe_save(step, every, disk_every)
+
+
 def snapshot(
     accelerator: Any, folder: str | os.PathLike[str] | None = None, **options: Any
 ) -> Snapshot:
@@ -42,7 +57,7 @@ def snapshot(
     for name, objects in parts:
         extra.update({f'{name}_{number}': each for number, each in enumerate(objects, 1)})
     extra['data_order'] = _DataOrder(accelerator)
-    return Snapshot(
+    made = _Snapshot(
         folder,
         model=models[0],
         optimizer=optimizers[0].optimizer if optimizers else None,
@@ -50,6 +65,8 @@ def snapshot(
         extra=extra,
         **options,
     )
+    made.accelerator = accelerator
+    return made
 
 
 class _DataOrder:

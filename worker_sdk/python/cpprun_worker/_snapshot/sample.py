@@ -1,5 +1,5 @@
-"""A sample of model and optimizer, by which ranks notice that theirs differ. Each rank writes a part
-of a snapshot, so otherwise it would have the state of none of them. C++ counterpart:
+"""A sample of model and optimizer, by which ranks notice that theirs differ. Each rank writes a
+part of a snapshot, so otherwise it would have the state of none of them. C++ counterpart:
 worker_sdk/cpprun/snapshot/drift_check.hpp.
 """
 

@@ -141,6 +141,7 @@ class Snapshot:
         """The rest of resume()."""
         if found is None:
             self._source, self._resumed_name = 'none', ''
+            self._schedule.begin()
             return 0
         candidate, loaded = found
         try:

@@ -332,8 +332,8 @@ def _load(name, target, state):
     if lost is not None:  # torch does not notice, and the next step would end with KeyError
         kind = type(target).__name__
         raise ValueError(
-            f"'{name}': the saved parameter groups have no '{lost}', so another optimizer than this "
-            f'{kind} has made them'
+            f"'{name}': the saved parameter groups have no '{lost}', so they are of another "
+            f'optimizer than this {kind}'
         )
 
 
