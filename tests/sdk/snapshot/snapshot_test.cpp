@@ -454,18 +454,31 @@ TEST_F(SnapshotAlone, SavesByStepsAndByTime) {
 
 TEST_F(SnapshotAlone, SavesAtTheFirstCallFromADueStepOn) {
   int64_t value = 0;
-  Snapshot snapshot(in_folder());
+  Snapshot snapshot(in_folder()), other({.dir = path("others"), .hints = false});
   snapshot.track("value", value);
-  const auto saved = [&](const std::vector<int64_t>& steps) {
+  other.track("value", value);
+  const auto saved = [](Snapshot& by, const std::vector<int64_t>& steps) {
     std::vector<int64_t> all;
     for (int64_t step : steps) {
-      if (snapshot.maybe_save(step, {.every_steps = 20}) && snapshot.wait()) all.push_back(step);
+      if (by.maybe_save(step, {.every_steps = 20}) && by.wait()) all.push_back(step);
     }
     return all;
   };
-  EXPECT_EQ(saved({0, 7, 14, 21, 28, 35, 42, 49, 56}), (std::vector<int64_t>{21, 42}));
+  EXPECT_THAT(saved(snapshot, {0, 7, 14, 21, 28, 35, 42, 49, 56}), ElementsAre(21, 42));
   EXPECT_EQ(snapshot.resume().step, 42);
-  EXPECT_EQ(saved({45, 55, 63, 63, 80}), (std::vector<int64_t>{63, 80}));
+  EXPECT_THAT(saved(snapshot, {45, 55, 63, 63, 80}), ElementsAre(63, 80));
+  EXPECT_EQ(other.resume().step, 0);
+  EXPECT_THAT(saved(other, {25, 30, 45}), ElementsAre(25, 45));
+}
+
+TEST_F(SnapshotAlone, NamesAFolderThatCannotBeListed) {
+  std::ofstream(path("snapshots")) << "a file";
+  int64_t value = 0;
+  Snapshot snapshot(in_folder());
+  snapshot.track("value", value);
+  CaptureStderr();
+  EXPECT_EQ(snapshot.resume().source, SnapshotSource::None);
+  EXPECT_THAT(GetCapturedStderr(), HasSubstr("/snapshots can't be used (can't list "));
 }
 
 // Without an agent memory does not serve, so that only the saves for the disk are made.

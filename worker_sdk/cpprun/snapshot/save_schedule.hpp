@@ -34,6 +34,8 @@ class SaveSchedule {
   bool is_for_disk(int64_t step, const SaveWhen& when) const;
   // A save begins now. Returns the seconds of training, in all runs.
   double begin_save(int64_t step, bool to_disk);
+  // Training begins anew.
+  void begin() { last_step_ = 0; }
   // Training continues from a snapshot of `step`, taken after `seconds` of training.
   void resume(int64_t step, double seconds);
 

@@ -255,7 +255,9 @@ Resumed Snapshot::Impl::resume(const ResumeOptions& how) {
   snapshot::SnapshotLoader loader(location, comm, group, memory, options.in_memory,
                                   how.before_step);
   const auto loaded = loader.load();
-  return loaded ? apply(*loaded) : Resumed{};
+  if (loaded) return apply(*loaded);
+  schedule.begin();
+  return {};
 }
 
 Resumed Snapshot::Impl::apply(const snapshot::LoadedSnapshot& loaded) {

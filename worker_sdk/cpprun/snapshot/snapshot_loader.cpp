@@ -142,7 +142,10 @@ void SnapshotLoader::add_folders(Candidates& all) const {
     if (found) all.push_back(of_folder(*found, Where::Chosen));
   }
   const auto catalog = snapshot_files::scan(real_files(), location_.path);
-  if (!catalog) return;
+  if (!catalog) {
+    all.push_back({Where::Folder, kUnknownStep, "", catalog.error().text, location_.path});
+    return;
+  }
   for (const auto& each : catalog->complete) all.push_back(of_folder(each, Where::Folder));
   for (const auto& each : catalog->incomplete) {
     all.push_back(

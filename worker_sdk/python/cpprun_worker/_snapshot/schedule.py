@@ -81,9 +81,8 @@ class Schedule:
         self._clock = StepClock()
 
     def begin(self):
-        """The program begins with step 0, unless it has made steps."""
-        if self._last_step is None:
-            self._last_step = 0
+        """Training begins anew."""
+        self._last_step = 0
 
     def resume(self, step, seconds):
         self._history.resume(self._owner, seconds)
