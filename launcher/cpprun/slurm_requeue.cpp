@@ -79,15 +79,16 @@ void exclude_nodes(const std::string& job_id, const std::string& list,
 void requeue_if_stopped(const ClusterConfig& cluster, int exit_code,
                         const std::vector<std::string>& excluded) {
   if (!wants_requeue(cluster, exit_code)) return;
+  // Slurm's SIGTERM may reach this node after others have stopped the job, and the requeue ends
+  // this step with SIGTERM: it would end scontrol before it has answered. The programs that are
+  // started here inherit this.
+  std::signal(SIGTERM, SIG_IGN);
   const std::string shown = show_job(cluster.job_id);
   if (is_ended_by_slurm(shown)) {
     return log::status("Slurm ends job " + cluster.job_id +
                        " by itself (scancel, or a preemption), so it is not asked to requeue it");
   }
   const std::string list = excluded.empty() ? "" : exclusion_list(shown, excluded);
-  // The requeue ends this step with SIGTERM, which would end scontrol before it has answered. The
-  // programs that are started here inherit this.
-  std::signal(SIGTERM, SIG_IGN);
   const Result<pid_t> pid = start_program({"scontrol", "requeue", cluster.job_id});
   if (!pid) {
     return log::warning(pid.error().text +

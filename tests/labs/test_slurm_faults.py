@@ -151,6 +151,30 @@ def test_scancel_of_a_running_job_saves_and_requeues_nothing(lab, cpprun, place)
     assert 'by itself (scancel, or a preemption)' in job.out(), job.out()
 
 
+SLOW = """\
+#!/bin/sh
+echo "$*" >>"$0.calls"
+sleep 2
+PATH=${PATH#*:} exec scontrol "$@"
+"""
+
+
+def test_a_late_signal_does_not_end_the_requeue(lab, cpprun, place):
+    """Slurm's SIGTERM may reach a node when others have stopped the job already."""
+    scontrol = place / 'bin' / 'scontrol'
+    scontrol.parent.mkdir()
+    scontrol.write_text(SLOW)
+    scontrol.chmod(0o755)
+    path = f'PATH={scontrol.parent}:$PATH'
+    job = Job(lab, place, f'{path} srun {cpprun} --requeue=1 {WORKER} {MANY} {place}')
+    wait_for(lambda: running(place), 'the workers run')
+    job.run_on('n2', 'pkill', '-TERM', '-x', 'cpprun')
+    wait_for(scontrol.with_name('scontrol.calls').exists, 'cpprun asks Slurm')
+    job.run_on('n1', 'pkill', '-TERM', '-x', 'cpprun')
+    wait_for(lambda: f'job {job.number} is requeued' in job.out(), 'the requeue')
+    assert job.ends()['JobState'] == 'COMPLETED', job.out()
+
+
 # The second run of the job has both nodes.
 FORMING = 'srun --nodes=$((1 + ${SLURM_RESTART_COUNT:-0})) '
 
