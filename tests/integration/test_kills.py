@@ -24,6 +24,11 @@ FOR_EVER = UP + 'while :; do sleep 0.1; done'
 STUBBORN = 'trap "" TERM INT HUP\n' + FOR_EVER
 
 
+def own_terminal():
+    """The terminal of stdin becomes that of this session."""
+    os.close(os.open(os.ttyname(0), os.O_RDWR))
+
+
 def start(jobs, *args, code=FOR_EVER, **options):
     """A job with two running workers; returns it and their process ids."""
     running = jobs.cpprun('--nproc-per-node=2', *args, jobs.sh(code), **options)
@@ -208,10 +213,6 @@ def test_a_closed_terminal_ends_the_job(jobs):
     main, other = os.openpty()
     worker = jobs.sh('trap "echo hup >$MARKS/hup$RANK; exit 0" HUP\n' + FOR_EVER)
     options = {'stdin': other, 'stdout': other, 'stderr': other, 'start_new_session': True}
-
-    def own_terminal():
-        os.close(os.open(os.ttyname(0), os.O_RDWR))  # the session's terminal from here on
-
     command = ('--nproc-per-node=2', worker)
     running = jobs.cpprun(*command, preexec_fn=own_terminal, **options)
     os.close(other)
@@ -226,10 +227,6 @@ def test_ctrl_c_at_a_terminal_reaches_workers_once(jobs):
     """They have their own sessions, so only the launcher forwards it."""
     main, other = pty.openpty()
     worker = jobs.sh('trap "echo int >>$MARKS/int$RANK; exit 0" INT\n' + FOR_EVER)
-
-    def own_terminal():
-        os.close(os.open(os.ttyname(0), os.O_RDWR))
-
     options = {'stdin': other, 'start_new_session': True, 'preexec_fn': own_terminal}
     running = jobs.cpprun('--nproc-per-node=2', worker, **options)
     os.close(other)
@@ -253,10 +250,6 @@ echo $? >"$MARKS/code"
 
 def test_ctrl_z_suspends_the_workers_until_fg(jobs):
     main, other = pty.openpty()
-
-    def own_terminal():
-        os.close(os.open(os.ttyname(0), os.O_RDWR))
-
     code = UP + 'until [ -e "$MARKS/end" ]; do sleep 0.1; done'
     options = {'stdin': other, 'start_new_session': True, 'preexec_fn': own_terminal}
     wrap = ('bash', '--norc', '-ic', FOREGROUND, 'bash')

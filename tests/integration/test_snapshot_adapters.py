@@ -4,16 +4,14 @@ stopped on request, and ends with the parameters of a run without failure.
 The packages come from build/venv-frameworks (tools/deps.sh --frameworks) or FRAMEWORKS_PYTHON.
 """
 
-import functools
 import os
 import signal
-import subprocess
 
 import pytest
 from launches import ROOT
 from long_tests import long
 from test_python_snapshot import from_lines
-from torch_python import PYTHON, training_env
+from torch_python import PYTHON, has, training_env
 
 SUPPORT = ROOT / 'tests' / 'support'
 FRAMEWORKS = os.environ.get('FRAMEWORKS_PYTHON') or str(ROOT / 'build/venv-frameworks/bin/python')
@@ -26,15 +24,6 @@ CASES = {
     'dcp': ('torch', 'dcp_worker.py', ()),
 }
 RESUMABLE, STARTS_S = 75, 120
-
-
-@functools.cache
-def has(python, package):
-    find = 'import importlib.util as u, sys; sys.exit(not u.find_spec(sys.argv[1]))'
-    if not os.path.exists(python):
-        return False
-    done = subprocess.run([python, '-c', find, package], check=False, capture_output=True)
-    return done.returncode == 0
 
 
 def python_of(package):

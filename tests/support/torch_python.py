@@ -1,5 +1,6 @@
 """The Python that has torch: TORCH_PYTHON, or the project's own."""
 
+import functools
 import os
 import subprocess
 
@@ -9,14 +10,20 @@ from long_tests import RUN_LONG
 
 PYTHON = os.environ.get('TORCH_PYTHON', str(ROOT / '.venv' / 'bin' / 'python'))
 
-# Asks without an import of torch, because each pytest process asks.
-FIND = "import importlib.util as u; raise SystemExit(not u.find_spec('torch'))"
-needs_torch = pytest.mark.skipif(
-    subprocess.run([PYTHON, '-c', FIND], check=False, timeout=60).returncode != 0,
-    reason=f'{PYTHON} has no torch',
-)
-
 COPY_LIBRARY = BIN / 'libcpprun_copy.so'  # in the wheel beside its Python module; x86-64 only
+
+
+@functools.cache
+def has(python, package):
+    """Whether that Python has the package; without an import, because each pytest process asks."""
+    find = 'import importlib.util as u, sys; sys.exit(not u.find_spec(sys.argv[1]))'
+    if not os.path.exists(python):
+        return False
+    done = subprocess.run([python, '-c', find, package], check=False, capture_output=True)
+    return done.returncode == 0
+
+
+needs_torch = pytest.mark.skipif(not has(PYTHON, 'torch'), reason=f'{PYTHON} has no torch')
 
 
 def training_env(modules='torch,numpy', python=PYTHON, are_forked=None, **more):
