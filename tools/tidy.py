@@ -52,7 +52,7 @@ HEAVY = [
     ('spdlog/', 1, 'project'),
     ('boost/asio/impl/src.hpp', 1, 'project'),
     ('boost/beast', 2, 'project'),  # one parses requests, one parses replies
-    ('CLI/', 1, 'folder'),
+    ('CLI/', 9, 'folder'),  # a unity build compiles a folder at once
     ('nlohmann/json.hpp', 6, 'side'),
 ]
 # Classes whose methods are spread over several files. Numbers may only shrink; add no class.

@@ -160,7 +160,7 @@ struct HangConfig {
 
 // --node-check: docs/how-to/bad-nodes.md.
 struct NodeCheckConfig {
-  std::vector<std::string> command;  // its words; empty: no check
+  std::vector<std::string> command;  // with its arguments; empty: no check
   Duration timeout = limits::kNodeCheckTimeout;
 };
 
@@ -209,7 +209,7 @@ struct AgentConfig {
   StragglerPolicy stragglers = StragglerPolicy::Report;
   NodeCheckConfig node_check;
   int64_t link_check_bytes = 0;                        // as JobSpec::link_check_bytes; 0: off
-  std::vector<std::string> exclude_hook;               // its first words; empty: none
+  std::vector<std::string> exclude_hook;               // its first arguments; empty: none
   std::string state_dir;                               // for later jobs; empty: nothing is kept
   bool stops_on_repeat = false;                        // --on-repeat=stop
   Duration stop_grace = limits::kStopGrace;            // from SIGTERM to SIGKILL, at every stop

@@ -11,7 +11,7 @@ constexpr OptionRow kTable[] = {
     // name, field, value in help, since, help, note for docs/reference/flags.md, details
     {"nnodes", &ParsedOptions::nnodes, "N|MIN:MAX", "1.9",
      "Number of nodes, or a range for an elastic job. Default: 1."},
-    {"nproc-per-node", &ParsedOptions::nproc_per_node, "N|WORD", "1.9",
+    {"nproc-per-node", &ParsedOptions::nproc_per_node, "N|KIND", "1.9",
      "Workers on this node: a number, cpu, gpu, xpu or auto. Default: 1.",
      "gpu counts NVIDIA devices without loading CUDA; xpu finds none; cpu is the number of CPUs "
      "online"},
@@ -25,7 +25,7 @@ constexpr OptionRow kTable[] = {
      "Each worker sees LOCAL_RANK=0 and only its own device in CUDA_VISIBLE_DEVICES."},
     {"numa-binding",
      &ParsedOptions::numa_binding,
-     "WORD",
+     "BINDING",
      "2.9",
      "Bind each worker to CPUs near its GPU: node, socket, exclusive or core-complex.",
      "needs no numactl; a worker without a GPU: exit 1, as torchrun",
@@ -73,11 +73,11 @@ constexpr OptionRow kTable[] = {
      "python -u SCRIPT, as a launcher without Python has no interpreter to run it in"},
     {"start-method",
      &ParsedOptions::start_method,
-     "WORD",
+     "METHOD",
      "1.9",
      "spawn, fork or forkserver. Accepted for compatibility; ignored: workers are always new "
      "programs.",
-     "the word is checked; it matters only for torchrun's in-process workers",
+     "the value is checked; it matters only for torchrun's in-process workers",
      {.choices = "spawn fork forkserver", .treatment = Treatment::NoEffect}},
     {"max-restarts", &ParsedOptions::max_restarts, "N", "1.9",
      "How often cpprun restarts all workers after a failure. Default: 0.",
@@ -113,7 +113,7 @@ constexpr OptionRow kTable[] = {
      {.letter = 't'}},
     {"failure-format",
      &ParsedOptions::failure_format,
-     "WORD",
+     "FORMAT",
      "",
      "What to print after a failure: summary (cpprun's own), torchrun (torchrun's block, for "
      "programs that read it) or both. Default: summary on a terminal, else both.",
@@ -121,7 +121,7 @@ constexpr OptionRow kTable[] = {
      {.choices = "summary torchrun both"}},
     {"color",
      &ParsedOptions::color,
-     "WORD",
+     "WHEN",
      "",
      "Colour of cpprun's own messages: auto, always or never. auto: on a terminal, unless NO_COLOR "
      "is set. Default: auto.",
@@ -149,7 +149,7 @@ constexpr OptionRow kTable[] = {
      &ParsedOptions::logs_specs,
      "NAME",
      "2.3",
-     "An error, except for the word default: the name of a Python plug-in.",
+     "An error, except for the value default: the name of a Python plug-in.",
      "the plug-in is Python code that runs inside torchrun; exit 1",
      {.has_variable = false, .treatment = Treatment::Refused}},
     {"event-log-handler", &ParsedOptions::event_log_handler, "NAME", "2.9",
@@ -157,7 +157,7 @@ constexpr OptionRow kTable[] = {
      "dynamic_rendezvous prints nothing, as in torchrun; other names: exit 1"},
     {"worker-store",
      &ParsedOptions::worker_store,
-     "WORD",
+     "SERVER",
      "",
      "Which process serves MASTER_PORT: rank0 (worker 0) or agent (as in torchrun). Default: "
      "rank0; "
@@ -166,7 +166,7 @@ constexpr OptionRow kTable[] = {
      {.choices = "rank0 agent"}},
     {"store-allow",
      &ParsedOptions::store_allow,
-     "WORD",
+     "CLIENTS",
      "",
      "With --worker-store=agent: which clients may use the workers' store. all: every client; "
      "cpprun logs clients from addresses outside the job. members: cpprun refuses them. "
@@ -176,7 +176,7 @@ constexpr OptionRow kTable[] = {
      {.choices = "all members"}},
     {"pass-local-rank",
      &ParsedOptions::pass_local_rank,
-     "WORD",
+     "STYLE",
      "",
      "For scripts of torch.distributed.launch: pass --local_rank=N as the script's first "
      "argument; with =dash, --local-rank=N.",
@@ -223,7 +223,7 @@ constexpr OptionRow kTable[] = {
     {"node-check", &ParsedOptions::node_check, "COMMAND", "",
      "Command that checks this node before it joins and after each round. A node whose check "
      "fails takes part in no round.",
-     "words separated by spaces, started without a shell; exit code 0 is good; "
+     "arguments separated by spaces, started without a shell; exit code 0 is good; "
      "docs/how-to/bad-nodes.md"},
     {"node-check-timeout", &ParsedOptions::node_check_timeout, "SECONDS", "",
      "A check that takes longer has failed. Default: 30."},
@@ -234,8 +234,8 @@ constexpr OptionRow kTable[] = {
      "docs/how-to/bad-nodes.md"},
     {"exclude-hook", &ParsedOptions::exclude_hook, "COMMAND", "",
      "Command to run when a host is excluded or taken in again, with \"exclude\" or \"readmit\", "
-     "the host and the reason as its last words: passes the exclusion on to the scheduler.",
-     "on each node that may host the coordinator; words separated by spaces, started without a "
+     "the host and the reason as its last arguments: passes the exclusion on to the scheduler.",
+     "on each node that may host the coordinator; arguments separated by spaces, started without a "
      "shell; docs/how-to/bad-nodes.md"},
     {"state-dir", &ParsedOptions::state_dir, "DIR", "",
      "Folder in which the coordinator keeps the faults of hosts, the goodput and learned hang "
@@ -302,7 +302,7 @@ constexpr OptionRow kTable[] = {
      "docs/how-to/preload.md"},
     {"progress",
      &ParsedOptions::progress,
-     "WORD",
+     "MODE",
      "",
      "auto: count the steps of Python scripts that do not report them, at the first optimizer of "
      "torch.optim that steps; for top, the dashboard and hang detection. Default: off.",
@@ -331,7 +331,7 @@ constexpr OptionRow kTable[] = {
      "every holder of a certificate of this CA is a member: use a CA for these jobs only"},
     {"cluster",
      &ParsedOptions::cluster,
-     "WORD",
+     "SCHEDULER",
      "",
      "Which scheduler supplies options that are not given, such as --nnodes and --rdzv-endpoint: "
      "auto, slurm, kubernetes or none (as torchrun). Default: auto.",
@@ -342,7 +342,7 @@ constexpr OptionRow kTable[] = {
      "no effect elsewhere; with none they act as in torchrun"},
     {"slurm-secret",
      &ParsedOptions::slurm_secret,
-     "WORD",
+     "WHEN",
      "",
      "Under Slurm, for a job of several nodes without a secret or certificates: make a secret in "
      "the submit directory: always, never, or auto, which does so if that is on a shared file "
@@ -515,7 +515,7 @@ std::string variable_name(const OptionRow& row) {
   return name;
 }
 
-std::vector<std::string> choice_words(const OptionRow& row) {
+std::vector<std::string> choice_values(const OptionRow& row) {
   if (row.details.choices.empty()) return {};
   return text::split(row.details.choices, ' ');
 }

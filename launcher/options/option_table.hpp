@@ -32,7 +32,7 @@ enum class Treatment { Full, NoEffect, Refused };
 
 struct OptionDetails {
   char letter = '\0';  // 'r' for -r
-  // "spawn fork forkserver": all accepted words. A variable's value is not checked, as under
+  // "spawn fork forkserver": all accepted values. A variable's value is not checked, as under
   // torchrun.
   std::string_view choices{};
   bool is_value_optional = false;  // "--name" or "--name=word"
@@ -73,6 +73,6 @@ std::string dashed(std::string_view name);       // "nproc_per_node" -> "nproc-p
 std::string underscored(std::string_view name);  // the inverse
 inline constexpr std::string_view kVariablePrefix = "PET_";
 std::string variable_name(const OptionRow& row);  // "PET_NPROC_PER_NODE"
-std::vector<std::string> choice_words(const OptionRow& row);
+std::vector<std::string> choice_values(const OptionRow& row);
 
 }  // namespace cpprun

@@ -114,7 +114,7 @@ Error ambiguous_option(const Option& option) {
 
 // The value of an option that stands without one.
 std::string value_of_bare_option(const OptionRow& row) {
-  const std::vector<std::string> words = choice_words(row);
+  const std::vector<std::string> words = choice_values(row);
   return words.empty() ? "yes" : words.front();
 }
 
@@ -131,7 +131,7 @@ Result<std::string> checked(const OptionRow& row, const std::string& spelling, s
     return usage_error(what + ": not a number");
   }
   if (is_free || row.details.choices.empty()) return value;
-  std::vector<std::string> tokens = choice_words(row);
+  std::vector<std::string> tokens = choice_values(row);
   if (std::find(tokens.begin(), tokens.end(), value) != tokens.end()) return value;
   return usage_error(what + "\nhint: it is one of " + text::join(tokens, ", "));
 }

@@ -1,4 +1,4 @@
-"""cpprunctl's command line: completion in real shells, and the manual page covers every verb and
+"""cpprunctl's command line: completion in real shells, and the manual page covers every command and
 option."""
 
 import pathlib
@@ -18,21 +18,21 @@ def built():
     skip_unless_built()
 
 
-def test_misspelled_verb_is_named():
+def test_misspelled_command_is_named():
     assert refusal_of('statsu') == "error: unknown command 'statsu'\nhint: did you mean 'status'?\n"
     assert "unknown command 'nonsense'\nhint: the commands are " in refusal_of('nonsense')
     assert 'the commands are' in refusal_of('foo'), 'top is not near'
     assert "did you mean 'status'?" in refusal_of('describe')
 
 
-def test_missing_verb_lists_all_verbs():
+def test_missing_command_lists_all_commands():
     shown = refusal_of()
     assert shown == output_of('--help')
     groups = ['Look at running jobs:', 'Change a running job:', 'Before a job', 'Servers']
     places = [shown.index(group) for group in groups]
     assert places == sorted(places) and shown.index('  ps ') < shown.index('  serve ')
-    assert 'Subcommands:' not in shown, 'each verb has its group'
-    assert '--help TEXT' not in shown and 'cpprunctl [OPTIONS] VERB' in shown
+    assert 'Subcommands:' not in shown, 'each command has its group'
+    assert '--help TEXT' not in shown and 'cpprunctl [OPTIONS] COMMAND' in shown
     shown = output_of('logs', '--help')
     assert 'INT' not in shown and '-n,--lines N (10)' in shown
 
@@ -78,7 +78,7 @@ def test_explain_only_warns_of_a_missing_script():
     text = output_of('explain', 'torchrun', '--nnodes=2', '--nproc-per-node=8', 'no-such-script.py')
     assert text.startswith('command     ') and 'workers     2 nodes x 8 = 16\n' in text
     assert 'warning: no-such-script.py does not exist here\n' in text
-    assert 'Behind it stands a command line' in output_of('explain', '--help')
+    assert 'A command line follows, as in' in output_of('explain', '--help')
 
 
 def completed(line):
@@ -108,11 +108,11 @@ def test_other_shells_accept_their_scripts(shell):
         subprocess.run([shell, '-n'], input=script, text=True, check=True, timeout=TAKES)
 
 
-def test_manual_page_has_every_verb_and_option():
+def test_manual_page_has_every_command_and_option():
     page = MAN.read_text().replace('\\-', '-')
-    verbs = [verb for verb in completed('cpprunctl ') if verb != 'help']
-    assert len(verbs) > 12
-    for verb in verbs:
-        assert re.search(rf'^\.(B|BI|BR) "?{verb}\b', page, re.M), f'{verb} is not in the page'
-        for option in completed(f'cpprunctl {verb} --'):
-            assert option == '--help' or option in page, f'{verb} {option} is not in the page'
+    commands = [each for each in completed('cpprunctl ') if each != 'help']
+    assert len(commands) > 12
+    for command in commands:
+        assert re.search(rf'^\.(B|BI|BR) "?{command}\b', page, re.M), f'{command} is missing'
+        for option in completed(f'cpprunctl {command} --'):
+            assert option == '--help' or option in page, f'{command} {option} is not in the page'

@@ -1,4 +1,4 @@
-"""The pages of docs/reference have what the programs have: verbs, options, names, variables."""
+"""The pages of docs/reference have what the programs have: commands, options, names, variables."""
 
 import re
 
@@ -20,7 +20,7 @@ INTERNAL = {
     'CPPRUN_NCCL_PLUGIN',
     'CPPRUN_PRELOAD_ROOM',
 }
-CHANGERS = ('restart', 'drain', 'scale', 'exclude', 'readmit', 'stop')
+ADMIN_COMMANDS = ('restart', 'drain', 'scale', 'exclude', 'readmit', 'stop')
 COMMON = {'help', 'endpoint', 'secret-file', 'tls-cert', 'tls-key', 'tls-ca'}  # in a sentence
 
 
@@ -29,28 +29,28 @@ def help_of(*args):
     return output_of(*args, '--help')
 
 
-def verbs(text):
-    """The words that stand alone at the start of an indented line, with their descriptions."""
+def commands(text):
+    """The names that stand alone at the start of an indented line, with their descriptions."""
     return re.findall(r'^  ([a-z][a-z-]*)  +[A-Z]', text, re.M)
 
 
-def test_each_verb_has_a_row():
-    found = verbs(help_of())
+def test_each_command_has_a_row():
+    found = commands(help_of())
     assert len(found) > 15
     wanted = []
-    for verb in found:
-        below = verbs(help_of(verb))
-        wanted += [f'{verb} {word}' for word in below] or [verb]
+    for command in found:
+        below = commands(help_of(command))
+        wanted += [f'{command} {name}' for name in below] or [command]
     assert sorted(ROWS) == sorted(wanted)
 
 
-@pytest.mark.parametrize('verb', sorted(ROWS))
-def test_each_option_is_in_the_row_of_its_verb(verb):
-    options = set(re.findall(r'--([a-z-]+)', help_of(*verb.split()).split('Options:')[-1]))
-    options -= COMMON if verb in CHANGERS else {'help'}
-    row = set(re.findall(r'--([a-z-]+)', ROWS[verb]))
-    assert options - row == set(), verb
-    assert row - options - COMMON == set(), verb
+@pytest.mark.parametrize('command', sorted(ROWS))
+def test_each_option_is_in_the_row_of_its_command(command):
+    options = set(re.findall(r'--([a-z-]+)', help_of(*command.split()).split('Options:')[-1]))
+    options -= COMMON if command in ADMIN_COMMANDS else {'help'}
+    row = set(re.findall(r'--([a-z-]+)', ROWS[command]))
+    assert options - row == set(), command
+    assert row - options - COMMON == set(), command
 
 
 def test_each_public_name_of_cpprun_worker_is_on_its_page():

@@ -1,4 +1,4 @@
-// The verbs that change a whole job. The coordinator executes the admin command; a local agent
+// The commands that change a whole job. The coordinator executes the admin command; a local agent
 // relays it, or with --endpoint this process sends it itself.
 #include "rendezvous/protocol/admin/admin_commands.hpp"
 
@@ -7,7 +7,7 @@
 #include "common/proof/hmac.hpp"
 #include "launcher/cpprunctl/admin/admin_connection.hpp"
 #include "launcher/cpprunctl/admin/job_choice.hpp"
-#include "launcher/cpprunctl/jobs/job_verbs.hpp"
+#include "launcher/cpprunctl/jobs/job_commands.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
 #include "launcher/report/text_table.hpp"
 #include "launcher/ssh/plan/shell_command.hpp"

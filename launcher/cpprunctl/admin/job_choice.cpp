@@ -20,14 +20,14 @@ Status confirm(const ChangeRequest& request, const std::string& job, const std::
   const std::string command =
       request.command + (has_argument ? " --job " : " ") + ssh::shell_quoted(job);
   if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDERR_FILENO) != 1) {
-    return Error{ErrorKind::Usage, request.verb + " needs the name of the job\nhint: cpprunctl " +
+    return Error{ErrorKind::Usage, request.name + " needs the name of the job\nhint: cpprunctl " +
                                        clean(command) + " acts on " + what};
   }
-  std::fputs((request.verb + " " + what + "? [y/N] ").c_str(), stderr);
+  std::fputs((request.name + " " + what + "? [y/N] ").c_str(), stderr);
   std::string reply;
   std::getline(std::cin, reply);
   if (reply == "y" || reply == "Y" || reply == "yes") return {};
-  return Error{ErrorKind::BadValue, "nothing was changed: " + request.verb + " was not confirmed"};
+  return Error{ErrorKind::BadValue, "nothing was changed: " + request.name + " was not confirmed"};
 }
 
 }  // namespace
@@ -62,13 +62,13 @@ std::string job_text(const std::vector<LocalJob>& agents) {
 Result<std::vector<LocalJob>> choose_job(const ChangeRequest& request) {
   auto agents = agents_to_change(local_jobs(), request.job, ::geteuid());
   if (!agents) return agents.error();
-  const bool may_end = request.verb == "drain" && may_end_by_drain(*agents);
+  const bool may_end = request.name == "drain" && may_end_by_drain(*agents);
   if (request.is_specific && !may_end) return agents;
   const std::string what =
       job_text(*agents) +
       (may_end ? ", which ends unless a spare takes the place of the node" : "");
   if (!request.job.empty()) {
-    log::note(request.verb + " acts on " + what);
+    log::note(request.name + " acts on " + what);
   } else if (Status confirmed = confirm(request, agents->front().view.run_id, what); !confirmed) {
     return confirmed.error();
   }

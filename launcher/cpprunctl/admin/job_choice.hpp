@@ -1,5 +1,6 @@
-// Which job a changing verb acts on. A job that was not named is taken only if it is the user's
-// own and the only one, and after a question on the terminal: several people share a machine.
+// Which job a command that changes jobs acts on. A job that was not named is taken only if it is
+// the user's own and the only one, and after a question on the terminal: several people share a
+// machine.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@
 namespace cpprun::ctl {
 
 struct ChangeRequest {
-  std::string verb;     // of cpprunctl
+  std::string name;     // of the command
   std::string command;  // the whole command line, without the name of the job
   std::string job;      // as typed; empty: not named
   // The command names a node (drain NODE), in `command` too: a job without name is taken without a

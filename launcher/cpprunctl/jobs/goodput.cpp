@@ -4,7 +4,7 @@
 
 #include "common/limits/admin.hpp"
 #include "launcher/cpprunctl/events/events.hpp"
-#include "launcher/cpprunctl/jobs/job_verbs.hpp"
+#include "launcher/cpprunctl/jobs/job_commands.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
 #include "launcher/report/goodput_view.hpp"
 #include "launcher/report/text_table.hpp"

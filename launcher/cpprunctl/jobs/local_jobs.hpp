@@ -1,4 +1,4 @@
-// The agents on this machine that answer, and the selection of those that a verb addresses.
+// The agents on this machine that answer, and the selection of those that a command addresses.
 #pragma once
 
 #include <set>

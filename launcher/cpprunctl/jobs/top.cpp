@@ -1,4 +1,4 @@
-// The verb top: repeats the status of a job.
+// The command top: repeats the status of a job.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -15,8 +15,8 @@
 #include "common/machine/unique_fd.hpp"
 #include "common/shown_state.hpp"
 #include "common/text.hpp"
+#include "launcher/cpprunctl/jobs/job_commands.hpp"
 #include "launcher/cpprunctl/jobs/job_tables.hpp"
-#include "launcher/cpprunctl/jobs/job_verbs.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
 #include "launcher/report/job_report.hpp"
 #include "launcher/report/text_table.hpp"

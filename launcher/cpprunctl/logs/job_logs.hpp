@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/result.hpp"
-#include "launcher/cpprunctl/jobs/job_verbs.hpp"
+#include "launcher/cpprunctl/jobs/job_commands.hpp"
 
 namespace cpprun::ctl {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/cpprunctl/jobs/job_verbs.hpp"
+#include "launcher/cpprunctl/jobs/job_commands.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
 
 namespace cpprun::ctl {

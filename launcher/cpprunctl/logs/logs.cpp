@@ -1,4 +1,4 @@
-// The verb logs: prints workers' log files on this machine, or on all nodes (job_logs.hpp).
+// The command logs: prints workers' log files on this machine, or on all nodes (job_logs.hpp).
 #include <poll.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 #include "common/log/log.hpp"
 #include "common/text.hpp"
-#include "launcher/cpprunctl/jobs/job_verbs.hpp"
+#include "launcher/cpprunctl/jobs/job_commands.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
 #include "launcher/cpprunctl/logs/job_logs.hpp"
 #include "launcher/cpprunctl/logs/log_files.hpp"

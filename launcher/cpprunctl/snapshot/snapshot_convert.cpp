@@ -1,4 +1,4 @@
-// The verbs that write: convert, prune, mark-bad.
+// The commands that write: convert, prune, mark-bad.
 #include <algorithm>
 #include <ctime>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// The verbs that read: ls, show, verify, latest.
+// The commands that read: ls, show, verify, latest.
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>

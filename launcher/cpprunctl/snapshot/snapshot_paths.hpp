@@ -1,5 +1,5 @@
 // Classifies a path from the command line: a folder of snapshots, one snapshot, or one file.
-// Private to the snapshot verbs.
+// Private to the snapshot commands.
 #pragma once
 
 #include <string>

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "launcher/cpprunctl/admin/job_choice.hpp"
-#include "launcher/cpprunctl/ctl_completion.hpp"
+#include "launcher/cpprunctl/command_line/completion_script.hpp"
 #include "launcher/cpprunctl/jobs/gpus.hpp"
 #include "launcher/cpprunctl/jobs/job_tables.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
@@ -244,12 +244,12 @@ TEST(CtlJobs, AFrameFitsItsTerminal) {
 }
 
 TEST(CtlJobs, CompletesSubcommands) {
-  const std::vector<VerbHelp> verbs = {{"ps", "Jobs", {"--json"}},
-                                       {"snapshot ls", "It's a list", {"--json", "-x"}}};
-  EXPECT_THAT(completion_script("bash", verbs), HasSubstr("    ' ') words='ps snapshot' ;;\n"));
-  EXPECT_THAT(completion_script("bash", verbs), HasSubstr("'snapshot ') words='ls' ;;\n"));
-  EXPECT_THAT(completion_script("fish", verbs), HasSubstr("-a ls -d 'It\\'s a list'\n"));
-  EXPECT_THAT(completion_script("zsh", verbs), HasSubstr("#compdef cpprunctl\n"));
+  const std::vector<CommandHelp> commands = {{"ps", "Jobs", {"--json"}},
+                                             {"snapshot ls", "It's a list", {"--json", "-x"}}};
+  EXPECT_THAT(completion_script("bash", commands), HasSubstr("    ' ') words='ps snapshot' ;;\n"));
+  EXPECT_THAT(completion_script("bash", commands), HasSubstr("'snapshot ') words='ls' ;;\n"));
+  EXPECT_THAT(completion_script("fish", commands), HasSubstr("-a ls -d 'It\\'s a list'\n"));
+  EXPECT_THAT(completion_script("zsh", commands), HasSubstr("#compdef cpprunctl\n"));
 }
 
 TEST(CtlJobs, ShortensDurations) {

@@ -1,5 +1,5 @@
-// The verbs of cpprunctl that inspect or change running jobs. Each prints its result on stdout; the
-// caller prints an Error on stderr.
+// The commands of cpprunctl that inspect or change running jobs. Each prints its result on stdout;
+// the caller prints an Error on stderr.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-#include "launcher/cpprunctl/text/usage_text.hpp"
+#include "launcher/cpprunctl/command_line/usage_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 namespace cpprun::ctl {
 namespace {
 
-// Words of kubectl, docker, Slurm and ray.
+// Commands of kubectl, docker, Slurm and ray.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOtherTools{{
     {"describe", "status"},
     {"list", "ps"},
@@ -22,27 +22,27 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOtherToo
     {"check", "doctor"},
 }};
 
-std::string unknown_word(const std::string& word, const std::vector<std::string>& options) {
-  if (!word.starts_with('-')) return "unexpected argument '" + word + "'";
-  const std::string name = word.substr(0, word.find('='));
+std::string unknown_argument(const std::string& argument, const std::vector<std::string>& options) {
+  if (!argument.starts_with('-')) return "unexpected argument '" + argument + "'";
+  const std::string name = argument.substr(0, argument.find('='));
   if (name == "--job") return "unknown option --job\nhint: the job's name stands by itself here";
   const std::string near = text::nearest(name, options);
   return "unknown option " + name + (near.empty() ? "" : "\nhint: did you mean " + near + "?");
 }
 
-// The rest of the message after `words`, or "" if the message does not begin with them.
-std::string rest_after(const std::string& message, std::string_view words) {
-  return message.starts_with(words) ? message.substr(words.size()) : "";
+// The rest of the message after `beginning`; "" if it begins in another way.
+std::string rest_after(const std::string& message, std::string_view beginning) {
+  return message.starts_with(beginning) ? message.substr(beginning.size()) : "";
 }
 
 // "a,b" as "a, b".
 std::string spaced(const std::string& list) { return text::join(text::split(list, ','), ", "); }
 
 std::string reworded(const std::string& message, const std::vector<std::string>& options) {
-  for (const std::string_view words : {"The following argument was not expected: ",
-                                       "The following arguments were not expected: "}) {
-    const std::string word = rest_after(message, words);
-    if (!word.empty()) return unknown_word(text::split(word, ' ').front(), options);
+  for (const std::string_view beginning : {"The following argument was not expected: ",
+                                           "The following arguments were not expected: "}) {
+    const std::string unknown = rest_after(message, beginning);
+    if (!unknown.empty()) return unknown_argument(text::split(unknown, ' ').front(), options);
   }
   const std::string unread = rest_after(message, "Could not convert: ");
   const size_t equals = unread.find(" = ");
@@ -76,12 +76,12 @@ std::string reworded(const std::string& message, const std::vector<std::string>&
 
 }  // namespace
 
-std::string nearest_command(std::string_view word, const std::vector<std::string>& commands) {
+std::string nearest_command(std::string_view name, const std::vector<std::string>& commands) {
   const auto* known = std::ranges::find_if(kOtherTools, [&](const auto& pair) {
-    return pair.first == word && std::ranges::find(commands, pair.second) != commands.end();
+    return pair.first == name && std::ranges::find(commands, pair.second) != commands.end();
   });
   if (known != kOtherTools.end()) return std::string(known->second);
-  return text::nearest(word, commands);
+  return text::nearest(name, commands);
 }
 
 std::string usage_text(const std::string& message, const std::string& command,

@@ -1,4 +1,4 @@
-// Shell completion scripts for cpprunctl, made from its verbs. Pure.
+// Shell completion scripts for cpprunctl, made from its commands. Pure.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace cpprun::ctl {
 
-struct VerbHelp {
+struct CommandHelp {
   std::string name;  // "status", or "snapshot ls"
   std::string help;
   std::vector<std::string> options;  // "--json", "-f"
 };
 
 // `shell`: bash, zsh or fish. Requires: one of them.
-std::string completion_script(std::string_view shell, const std::vector<VerbHelp>& verbs);
+std::string completion_script(std::string_view shell, const std::vector<CommandHelp>& commands);
 
 }  // namespace cpprun::ctl

@@ -1,4 +1,4 @@
-#include "launcher/cpprunctl/jobs/job_verbs.hpp"
+#include "launcher/cpprunctl/jobs/job_commands.hpp"
 
 #include <algorithm>
 #include <set>
