@@ -119,7 +119,7 @@ void ProcessHost::on_dead(int pid) {
 
 // After the last worker of the round has ended.
 void ProcessHost::end_output_if_due() {
-  if (has_unreleased() || spawner_.is_busy()) return;
+  if (has_unreleased() || pending_starts_.is_busy()) return;
   kill_timer_.set(Instant::never());
   if (!output_.is_drained()) {
     std::set<int> survivors;
@@ -166,16 +166,15 @@ void ProcessHost::sweep() {
 // While a start is under way, a worker whose outcome is not taken yet may have left processes
 // behind already; they are no orphans of an ended worker.
 void ProcessHost::look_for_orphans() {
-  if (!spawner_.is_busy()) orphan_sweep_.look(boot_now(), cgroup_ ? &*cgroup_ : nullptr);
+  if (!pending_starts_.is_busy()) orphan_sweep_.look(boot_now(), cgroup_ ? &*cgroup_ : nullptr);
 }
 
 void ProcessHost::finish_if_done() {
   if (!is_running_ || is_sweep_posted_ || has_unreleased() || !exits_.is_empty()) return;
-  if (!output_.is_drained() || !orphan_sweep_.is_clean() || spawner_.is_busy()) return;
+  if (!output_.is_drained() || !orphan_sweep_.is_clean() || pending_starts_.is_busy()) return;
   if (!workers_.empty()) return hold_survivors();
   is_running_ = is_holding_ = false;
-  starting_.clear();
-  start_timer_.set(Instant::never());
+  pending_starts_.end_round();
   child_signals_.cancel();
   sweep_timer_.set(Instant::never());
   stuck_timer_.set(Instant::never());
@@ -230,15 +229,15 @@ void ProcessHost::stop_all(int signal, Duration grace) {
   const Instant deadline = boot_now() + grace;
   if (grace <= Duration::zero()) {
     on_grace_over();
-  } else if ((!workers_.empty() || spawner_.is_busy()) && deadline < kill_timer_.at()) {
+  } else if ((!workers_.empty() || pending_starts_.is_busy()) && deadline < kill_timer_.at()) {
     kill_timer_.set(deadline);
   }
 }
 
 void ProcessHost::on_grace_over() {
   kill_timer_.set(Instant::never());
-  start_signal_ = 0;
-  if (is_stopping_ && spawner_.is_busy()) kill_start();
+  pending_starts_.end_grace();
+  if (is_stopping_ && pending_starts_.is_busy()) kill_start();
   for (auto& [pid, worker] : workers_) {
     if (!is_spared(pid)) worker.signal_group(SIGKILL);
   }
@@ -310,16 +309,16 @@ void ProcessHost::on_released(int local_rank, int64_t step) {
 // The round stays open, so that the end of a survivor is handled and its orphans are found.
 void ProcessHost::hold_survivors() {
   if (std::exchange(is_holding_, true)) return;
-  starting_.clear();
+  pending_starts_.end_round();
   killed_at_.reset();  // what was killed is gone
   watch_killed();
   if (events_.on_workers_released) events_.on_workers_released();
 }
 
-// The survivors become workers of the round of starting_. Their local ranks.
+// The survivors become workers of the round that begins. Their local ranks.
 std::set<int> ProcessHost::enter_round() {
   std::set<int> ranks;
-  for (const std::shared_ptr<StartingWorker>& starting : starting_) {
+  for (const std::shared_ptr<StartingWorker>& starting : pending_starts_.workers()) {
     const auto rank = static_cast<int>(starting->spec.local_rank.value);
     const std::optional<int> pid = pid_of(rank);
     if (!pid) continue;
@@ -353,8 +352,8 @@ std::optional<Instant> ProcessHost::first_kill() const {
   std::optional<Instant> since = orphan_sweep_.first_kill();
   const bool has_killed = workers_.size() > asked_.size() + released_.size();
   if (killed_at_ && has_killed) since = std::min(since.value_or(*killed_at_), *killed_at_);
-  if (starts_killed_at_ && spawner_.pending()) {
-    since = std::min(since.value_or(*starts_killed_at_), *starts_killed_at_);
+  if (const std::optional<Instant> killed = pending_starts_.killed_at()) {
+    since = std::min(since.value_or(*killed), *killed);
   }
   return since;
 }
@@ -381,11 +380,7 @@ std::vector<StuckProcess> ProcessHost::unended(Duration least) {
     if (!is_due || is_spared(pid) || worker.has_status()) continue;
     found.push_back({pid, worker.local_rank(), worker.rank(), now - *killed_at_});
   }
-  const auto pending = starts_killed_at_ ? spawner_.pending() : std::nullopt;
-  if (pending && pending->child != 0 && *starts_killed_at_ + least <= now) {
-    const WorkerSpec& spec = starting_.at(pending->index)->spec;
-    found.push_back({pending->child, spec.local_rank, spec.rank, now - *starts_killed_at_});
-  }
+  if (const auto starting = pending_starts_.unended(now, least)) found.push_back(*starting);
   for (const OrphanSweep::Unended& left : orphan_sweep_.unended()) {
     if (left.killed_at + least > now) continue;
     found.push_back({left.pid, left.worker, std::nullopt, now - left.killed_at});
@@ -469,10 +464,9 @@ ProcessHost::ProcessHost(boost::asio::io_context& loop, Options options, Events 
       options_(std::move(options)),
       events_(std::move(events)),
       poster_(std::make_shared<LoopPoster>(loop)),
-      starter_(options_.token),
-      spawner_([this, way = poster_] { LoopPoster::post(way, [this] { take_outcomes(); }); }),
+      pending_starts_(loop, poster_, options_.token, [this] { take_outcomes(); }),
       orphan_sweep_(options_.token,
-                    {[this](int pid) { return spawner_.index_of(pid).has_value(); },
+                    {[this](int pid) { return pending_starts_.worker_of(pid).has_value(); },
                      [this, way = poster_] { LoopPoster::post(way, [this] { sweep_soon(); }); }}),
       exits_(loop, poster_, io_, exit_events()),
       kill_timer_(loop, [this] { on_grace_over(); }),
@@ -501,10 +495,11 @@ void ProcessHost::start(const std::vector<WorkerSpec>& specs, const LogFiles& fi
     return fail_start(is_limit ? descriptor_error(specs.size()) : opened.error());
   }
   const auto missing = static_cast<size_t>(std::ranges::count(
-      starting_, 0, [](const std::shared_ptr<StartingWorker>& each) { return each->survivor; }));
+      pending_starts_.workers(), 0,
+      [](const std::shared_ptr<StartingWorker>& each) { return each->survivor; }));
   const bool is_forking = options_.worker_fork && missing > 0;
-  spawner_.begin(starter_.make(starting_, files, cgroup_ ? cgroup_->folder() : -1,
-                               is_forking ? options_.worker_fork(missing) : WorkerFork()));
+  pending_starts_.begin(files, cgroup_ ? cgroup_->folder() : -1,
+                        is_forking ? options_.worker_fork(missing) : WorkerFork());
   watch_starts();
 }
 
@@ -512,23 +507,17 @@ void ProcessHost::begin_round(const std::vector<WorkerSpec>& specs) {
   orphan_sweep_.begin_round();
   oom_.begin_round();
   output_.begin_round();
-  is_stopping_ = has_started_ = is_slow_start_reported_ = false;
+  is_stopping_ = has_started_ = false;
   killed_at_.reset();
-  start_signal_ = 0;
-  start_kill_at_ = Instant::never();
-  starts_killed_at_.reset();
   stuck_after_ = limits::kKillTimeout;
   next_stuck_report_ = Instant{};
   saving_.clear();
   traced_.clear();
-  started_at_ = last_start_at_ = boot_now();
+  started_at_ = boot_now();
   started_ = specs.size();
   ready_ = 0;
-  starting_.clear();
   unwatched_.clear();
-  for (const WorkerSpec& spec : specs) {
-    starting_.push_back(std::make_shared<StartingWorker>(StartingWorker{spec}));
-  }
+  pending_starts_.begin_round(specs);
   const std::set<int> survivors = enter_round();
   if (channel_) channel_->begin_round(specs.size(), survivors);
   if (std::exchange(is_running_, true)) return;  // because of survivors
@@ -539,10 +528,8 @@ void ProcessHost::begin_round(const std::vector<WorkerSpec>& specs) {
 void ProcessHost::take_outcomes() {
   if (!is_running_) return;
   std::vector<OutputStream> streams;
-  std::vector<SpawnThread::Outcome> outcomes = spawner_.take();
-  if (!outcomes.empty()) last_start_at_ = boot_now();
-  for (SpawnThread::Outcome& outcome : outcomes) {
-    StartingWorker& worker = *starting_.at(outcome.index);
+  for (SpawnThread::Outcome& outcome : pending_starts_.take()) {
+    StartingWorker& worker = *pending_starts_.workers().at(outcome.index);
     if (!outcome.spawned) {
       fail_start(outcome.spawned.error());
       continue;
@@ -552,8 +539,7 @@ void ProcessHost::take_outcomes() {
     worker.streams.clear();
   }
   output_.add(std::move(streams));
-  if (spawner_.is_busy()) return watch_starts();
-  start_timer_.set(Instant::never());
+  if (pending_starts_.is_busy()) return watch_starts();
   watch_killed();
   const bool is_whole = !is_stopping_ && !start_error_;
   if (is_whole && !std::exchange(has_started_, true)) on_whole_start();
@@ -573,14 +559,13 @@ void ProcessHost::take_worker(StartingWorker& starting, Spawned spawned) {
   WorkerProcess& worker = workers_.try_emplace(pid, loop_, std::move(spawned), spec).first->second;
   orphan_sweep_.on_worker_started(pid, spec.local_rank);
   unwatched_.push_back(pid);
-  if (is_slow_start_reported_) watch_workers();
+  if (pending_starts_.is_slow()) watch_workers();
   const std::optional<SpawnReason>& reason = starting.spawn_reason;
   reason ? starts_.count_spawn(*reason) : static_cast<void>(++starts_.forked);
   if (events_.on_start) events_.on_start(spec.local_rank, spec.rank, pid, reason);
   if (!is_stopping_ && !start_error_) return;
   worker.mark_stopped();
-  const bool gets_grace = start_signal_ != 0 && !start_error_;
-  worker.signal_group(gets_grace ? start_signal_ : SIGKILL);
+  worker.signal_group(start_error_ ? SIGKILL : pending_starts_.stop_signal());
   worker.signal_group(SIGCONT);
 }
 
@@ -596,51 +581,37 @@ void ProcessHost::fail_start(const Error& error) {
   sweep_soon();
 }
 
-// A start that is under way may have run its program already.
 void ProcessHost::stop_starts(int signal, Duration grace) {
   if (grace <= Duration::zero() || start_error_) return cancel_starts();
   take_outcomes();  // those workers get the signal of the stop
-  if (!spawner_.is_busy()) return;
-  start_signal_ = signal;
-  start_kill_at_ =
-      std::min(start_kill_at_, boot_now() + std::min(grace, limits::kStopStartTimeout));
-  spawner_.stop();
-  if (!spawner_.is_busy()) start_kill_at_ = Instant::never();
-  start_timer_.set(start_kill_at_);
+  if (!pending_starts_.is_busy()) return;
+  pending_starts_.stop(signal, grace);
   watch_workers();
   end_output_if_due();
 }
 
 void ProcessHost::cancel_starts() {
   take_outcomes();  // those workers get the signal of the stop
-  if (spawner_.is_busy()) kill_start();
+  if (pending_starts_.is_busy()) kill_start();
 }
 
 void ProcessHost::kill_start() {
-  spawner_.cancel();
-  if (!starts_killed_at_) starts_killed_at_ = boot_now();
-  start_kill_at_ = Instant::never();
-  start_timer_.set(Instant::never());
+  pending_starts_.kill();
   watch_workers();
   watch_killed();
   end_output_if_due();
   sweep_soon();
 }
 
-// The spawn thread calls after the last start only.
 void ProcessHost::watch_starts() {
-  const Instant now = boot_now();
-  if (start_signal_ != 0 || starts_killed_at_) {  // the round is being stopped
-    start_timer_.set(start_kill_at_);
-    return now >= start_kill_at_ ? kill_start() : watch_workers();
+  switch (pending_starts_.look()) {
+    case PendingStarts::State::Starting: return;
+    case PendingStarts::State::Stopping: return watch_workers();
+    case PendingStarts::State::Overdue: return kill_start();
+    case PendingStarts::State::BecameSlow: break;
   }
-  start_timer_.set(now + limits::kStartsInterval);
-  const auto pending = spawner_.pending();
-  const bool is_slow = pending && now - last_start_at_ >= limits::kSpawnTimeout;
-  if (!is_slow || is_slow_start_reported_) return;
-  is_slow_start_reported_ = true;
   watch_workers();
-  const WorkerSpec& spec = starting_.at(pending->index)->spec;
+  const WorkerSpec& spec = pending_starts_.slow_spec();
   if (events_.on_slow_start) events_.on_slow_start(spec.local_rank, spec.argv[0]);
 }
 
@@ -652,7 +623,7 @@ std::vector<StuckProcess> ProcessHost::kill_everything() {
   on_grace_over();
   const Instant until = *killed_at_ + limits::kEndingTimeout;
   cancel_starts();
-  spawner_.wait(std::max(Duration{}, until - boot_now()));
+  pending_starts_.wait(std::max(Duration{}, until - boot_now()));
   take_outcomes();
   reap_killed(until);
   return unended(Duration{});
@@ -688,9 +659,9 @@ void ProcessHost::open_channel() {
     // Each worker leads a session whose number is its pid.
     const auto worker = workers_.find(session);
     if (worker != workers_.end()) return static_cast<int>(worker->second.local_rank().value);
-    const auto index = spawner_.index_of(session);  // it was quicker than the spawn thread
-    if (!index) return std::nullopt;
-    return static_cast<int>(starting_.at(*index)->spec.local_rank.value);
+    const auto starting = pending_starts_.worker_of(session);  // quicker than the spawn thread
+    if (!starting) return std::nullopt;
+    return static_cast<int>(starting->value);
   };
   events.on_ready = [this](int rank) { on_ready(rank); };
   events.on_released = [this](int rank, int64_t step) { on_released(rank, step); };

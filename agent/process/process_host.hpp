@@ -23,6 +23,7 @@
 #include "agent/process/diagnostics/stack_collector.hpp"
 #include "agent/process/diagnostics/stuck_process.hpp"
 #include "agent/process/exit_reporter.hpp"
+#include "agent/process/pending_starts.hpp"
 #include "agent/process/spawn/spawn_thread.hpp"
 #include "agent/process/streams/round_output.hpp"
 #include "agent/process/streams/stream_fds.hpp"
@@ -265,13 +266,8 @@ class ProcessHost {
   const std::shared_ptr<LoopPoster> poster_;
   const std::shared_ptr<IoThread> io_ = options_.io ? options_.io : std::make_shared<IoThread>();
   std::optional<Cgroup> cgroup_;
-  const WorkerStarter starter_;
-  SpawnThread spawner_;
-  std::vector<std::shared_ptr<StartingWorker>> starting_;  // of this round, in their order
+  PendingStarts pending_starts_;
   std::optional<Error> start_error_;  // the start failed; set until all its processes end
-  int start_signal_ = 0;  // of the stop, for the worker whose start is under way; 0: SIGKILL
-  Instant start_kill_at_ = Instant::never();  // when that start is cancelled
-  std::optional<Instant> starts_killed_at_;   // the start that is under way was cancelled
   OrphanSweep orphan_sweep_;
   OomCounter oom_;
   std::map<int, WorkerProcess> workers_;  // by pid; those that are not reaped
@@ -288,8 +284,6 @@ class ProcessHost {
   Duration stuck_after_{};            // after killed_at_, a survivor counts as stuck
   Instant next_stuck_report_;         // next call of on_stuck() at the earliest
   Timer stuck_timer_{loop_, [this] { on_stuck_time(); }};
-  Timer start_timer_{loop_, [this] { take_outcomes(); }};
-  Instant last_start_at_;  // when the last outcome was taken, or the round began
   Timer regroup_timer_{loop_, [this] { on_regroup_time(); }};
   Timer kill_timer_;
   Timer sweep_timer_;
@@ -307,8 +301,7 @@ class ProcessHost {
   bool is_hurried_ = false;
   std::function<void()> on_written_;  // of await_output()
   bool is_sweep_posted_ = false;
-  bool has_started_ = true;  // on_started() was called in this round
-  bool is_slow_start_reported_ = false;
+  bool has_started_ = true;     // on_started() was called in this round
   std::vector<int> unwatched_;  // workers whose end is not awaited yet
   RoundOutput output_;          // last member: its thread posts to the others
 };
