@@ -249,7 +249,7 @@ stage_kubernetes() {
   tools/deps.sh --kubernetes
   local python=$PWD/build/venv-kubernetes/bin/python
   CPPRUN_BIN=$PWD/build/check/bin \
-    run_pytest kubernetes tests/labs/test_manifests.py tests/labs/test_pods.py \
+    run_pytest kubernetes tests/labs/test_{manifests,exclude_hook,pods}.py \
     -n $((2 * slots)) --dist worksteal --timeout 600
 }
 

@@ -177,6 +177,7 @@ struct ClusterConfig {
   std::string step_id;  // Slurm: of the step, with job and restart: "41.0.0"; "": no step
   std::vector<std::string> step_nodes;  // Slurm: in their order
   std::string node_name;                // Slurm: of this node in step_nodes
+  std::string machine;                  // Kubernetes: on which the pod runs, if it is known
   int64_t restarts = 0;                 // Slurm: how often it has requeued the job
   bool is_first_node = true;  // the node that hosts the coordinator and asks for the requeue
   // --requeue: up to this number of requeues; unset: not asked for.

@@ -223,7 +223,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
   }
 
   const AgentConfig config_;
-  const std::string host_name_;
+  const std::string node_name_;
   const std::string token_;  // in the environment of every process of this agent
   const std::string key_;    // secret; proves to the coordinator that we are this node
   Endpoint coordinator_;
@@ -273,7 +273,7 @@ class AgentDaemon::Impl final : public AgentDaemon {
                        }};
   LinkChecker link_checker_{loop_, config_, [this](const auto& r) { connection_->send(r); }};
   StuckReporter stuck_{loop_, [this](const std::vector<std::string>& lines) { on_stuck(lines); }};
-  ProgressConsole progress_console_{loop_, config_, host_name_};
+  ProgressConsole progress_console_{loop_, config_, own_host_name()};
   const Instant begun_at_ = boot_now();
   const std::shared_ptr<LoopPoster> poster_ = std::make_shared<LoopPoster>(loop_);
   bool holds_survivors_ = false;  // no round runs here, but workers of the last one live
@@ -292,7 +292,7 @@ Result<std::unique_ptr<AgentDaemon>> AgentDaemon::make(AgentConfig config) {
 
 AgentDaemon::Impl::Impl(AgentConfig given)
     : config_(std::move(given)),
-      host_name_(own_host_name()),
+      node_name_(node_name(config_.cluster)),
       token_(random_hex()),
       key_(random_hex()),
       loop_(1) {}
@@ -318,8 +318,8 @@ Status AgentDaemon::Impl::prepare() {
   log::open();
   start_host();
   watch_for_hangs();
-  reporter_.emplace(config_, host_name_, *io_);
-  event_recorder_.emplace(loop_, config_, host_name_, folder_.run_folder(), *io_, is_own_);
+  reporter_.emplace(config_, node_name_, *io_);
+  event_recorder_.emplace(loop_, config_, node_name_, folder_.run_folder(), *io_, is_own_);
   GoodputMonitor::Callbacks goodput;
   goodput.live = [this] { return host_->live(); };
   goodput.sends = [this] { return is_connected() && event_recorder_->reports_time(); };
@@ -394,7 +394,7 @@ void AgentDaemon::Impl::start_host() {
   host_ = std::make_unique<ProcessHost>(loop_, options, events);
   preloader_ = make_preloader(loop_, config_, token_);  // a new child, which the host must know
   files_.emplace(loop_, *io_, config_, folder_, [this] { on_round_files(); });
-  starter_.emplace(config_, host_name_, token_, *files_, *host_);
+  starter_.emplace(config_, token_, *files_, *host_);
 }
 
 // The workers wait for the imports here, while the agent keeps its lease.
@@ -427,7 +427,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   if (config_.workers.set_omp_num_threads) reporter_->omp_banner();
   event_recorder_->run_started();
   progress_console_.start(coordinator, folder_.run_folder());
-  agent::AgentOptions options = join_options(config_, host_name_, key_);
+  agent::AgentOptions options = join_options(config_, node_name_, key_);
   options.host_records = state_keeper_.load(event_recorder_->goodput(), *hangs_);
   exclusion_hook_.begin(options.host_records);
   core_.emplace(std::move(options));
@@ -493,7 +493,7 @@ void AgentDaemon::Impl::open_admin_service() {
     host_->hurry();
     runner_->run(&agent::Agent::on_signal, signal);
   };
-  const AdminService::Node node{config_, host_name_, folder_, *core_, *host_, begun_at_};
+  const AdminService::Node node{config_, node_name_, folder_, *core_, *host_, begun_at_};
   admin_ = std::make_unique<AdminService>(loop_, node, std::move(callbacks));
   if (Status ok = admin_->open(); !ok) log::info(ok.error().text);
 }

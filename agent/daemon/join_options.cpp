@@ -7,6 +7,7 @@
 
 #include "agent/process/proc_files.hpp"
 #include "common/limits/rendezvous.hpp"
+#include "common/machine/identity.hpp"
 #include "common/machine/own_addresses.hpp"
 #include "common/proof/node_id.hpp"
 #include "common/text.hpp"
@@ -26,12 +27,17 @@ std::string own_clock_domain() {
 
 }  // namespace
 
-agent::AgentOptions join_options(const AgentConfig& config, const std::string& host_name,
+std::string node_name(const ClusterConfig& cluster) {
+  const std::string host = own_host_name();
+  return cluster.machine.empty() ? host : host + "@" + cluster.machine;
+}
+
+agent::AgentOptions join_options(const AgentConfig& config, const std::string& node_name,
                                  const std::string& key) {
   const RendezvousConfig& rendezvous = config.rendezvous;
   agent::AgentOptions options;
   options.hello = control::Hello{control::kProtocolVersion, version(),
-                                 rendezvous.run_id,         NodeId{host_name, node_id_of(key)},
+                                 rendezvous.run_id,         NodeId{node_name, node_id_of(key)},
                                  first_connection_of(key),  key};
   control::JobSpec& job_spec = options.facts.job_spec;
   job_spec.min_nodes = rendezvous.min_nodes;

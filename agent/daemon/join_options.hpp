@@ -9,7 +9,12 @@
 
 namespace cpprun {
 
-agent::AgentOptions join_options(const AgentConfig& config, const std::string& host_name,
+// The name of this node in its job: the host name; under Kubernetes "POD@MACHINE", if the machine
+// is known. A pod keeps its host name when it moves to another machine, and faults belong to
+// machines.
+std::string node_name(const ClusterConfig& cluster);
+
+agent::AgentOptions join_options(const AgentConfig& config, const std::string& node_name,
                                  const std::string& key);
 
 }  // namespace cpprun

@@ -12,6 +12,7 @@
 #include "agent/daemon/events/trace_config.hpp"
 #include "agent/daemon/stream_routes.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/identity.hpp"
 
 namespace cpprun {
 namespace {
@@ -52,7 +53,7 @@ std::vector<WorkerSpec> RoundStarter::worker_specs(const control::RankAssignment
   place.store = to_string(store);
   place.token = agent::chain_token(config_, token_);
   place.agent = host_.channel_name();
-  place.host_name = host_name_;
+  place.host_name = own_host_name();
   std::vector<WorkerSpec> specs;
   for (int local_rank = 0; local_rank < config_.workers.nproc; ++local_rank) {
     const LogFolder& folder = files_.folder();

@@ -19,9 +19,9 @@ class RoundStarter {
  public:
   // All arguments must outlive this object. `token`: of the agent's processes. `files`: with the
   // files of the round that start() begins.
-  RoundStarter(const AgentConfig& config, const std::string& host_name, const std::string& token,
-               RoundFiles& files, ProcessHost& host)
-      : config_(config), host_name_(host_name), token_(token), files_(files), host_(host) {}
+  RoundStarter(const AgentConfig& config, const std::string& token, RoundFiles& files,
+               ProcessHost& host)
+      : config_(config), token_(token), files_(files), host_(host) {}
 
   // `store`: the agent's TCPStore. `timers`: nullptr without file timers. The host reports what
   // comes of it; an error: nothing was started.
@@ -40,7 +40,6 @@ class RoundStarter {
   void report_debugged_worker(const control::RankAssignment& assignment) const;
 
   const AgentConfig& config_;
-  const std::string& host_name_;
   const std::string& token_;
   RoundFiles& files_;
   ProcessHost& host_;

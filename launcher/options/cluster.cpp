@@ -245,6 +245,23 @@ Result<std::string> read_job_uid(const Environment& environment) {
       "batch.kubernetes.io/controller-uid");
 }
 
+// The Kubernetes node of the pod, which the manifests set by the downward API. It becomes part of
+// this node's name, because the Job controller gives a new pod on another machine the host name of
+// the old one.
+Result<std::string> read_machine(const Environment& environment) {
+  constexpr size_t kDomainNameBytes = 253;
+  const std::string machine(environment.text("CPPRUN_NODE_NAME"));
+  const auto is_allowed = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '.';
+  };
+  if (machine.size() <= kDomainNameBytes && std::ranges::all_of(machine, is_allowed)) {
+    return machine;
+  }
+  return bad_value(
+      "CPPRUN_NODE_NAME is not the name of a Kubernetes node\nhint: the manifest takes it from the "
+      "field spec.nodeName");
+}
+
 // Kubeflow Trainer sets PET_MASTER_ADDR, PET_MASTER_PORT and PET_NODE_RANK for static jobs. A job
 // that asks for c10d meets at pod 0 all the same, and ranks follow from the nodes' names.
 void drop_static_variables(ParsedOptions& options) {
@@ -285,6 +302,9 @@ void fill_pod_endpoint(ParsedOptions& options, const IndexedPod& pod, Inferences
 Result<ClusterView> use_kubernetes(ParsedOptions& options, const Environment& environment) {
   ClusterView view;
   view.config.kind = ClusterConfig::Kind::Kubernetes;
+  Result<std::string> machine = read_machine(environment);
+  if (!machine) return machine.error();
+  view.config.machine = std::move(*machine);
   const std::optional<IndexedPod> pod = read_pod(environment);
   view.config.is_first_node = !pod || pod->index == 0;
   if (!pod) return view;

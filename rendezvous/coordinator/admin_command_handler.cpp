@@ -13,6 +13,11 @@ Error refuse(const std::string& why) { return Error{ErrorKind::Refused, why}; }
 
 Error refuse_because_stopping() { return refuse("the job is stopping, as an operator has asked"); }
 
+// "train-1" is also the name of "train-1@machine" (a pod under Kubernetes).
+bool is_called(const Node& node, const std::string& name) {
+  return node.id.name == name || node.id.name.starts_with(name + "@");
+}
+
 // By group rank or by name. Several nodes may have the same name, and then only the rank will do.
 Result<const Node*> find_node(const std::string& name, const AdminCommandHandler::JobView& job) {
   std::vector<const Node*> found;
@@ -22,7 +27,7 @@ Result<const Node*> find_node(const std::string& name, const AdminCommandHandler
     const std::string rank = has_rank ? std::to_string(*node.group_rank) : "spare";
     all.push_back(node.id.name + " (" + rank + ")");
     if (has_rank && rank == name) return &node;
-    if (node.id.name == name) found.push_back(&node);
+    if (is_called(node, name)) found.push_back(&node);
   }
   if (found.size() == 1) return found.front();
   constexpr size_t kNamed = 32;

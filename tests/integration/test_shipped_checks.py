@@ -123,38 +123,21 @@ def test_health_service_check_without_a_service(tmp_path):
     assert health_check(socket, '--optional') == (0, f'ok: {socket} is not there')
 
 
-def run_hook(folder, name, *args, answer=''):
-    """The commands that the hook gives to the scheduler, and how the hook ended. The program in the
-    place of scontrol and kubectl notes its arguments and prints `answer`."""
-    program = folder / 'scheduler'
-    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >>{folder}/calls\nprintf "{answer}"\n')
+def run_slurm_hook(folder, *args):
+    """The commands that the hook gives to Slurm, and its exit code. The program in the place of
+    scontrol notes its arguments."""
+    program, calls = folder / 'scontrol', folder / 'calls'
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >>{calls}\n')
     program.chmod(0o755)
-    calls = folder / 'calls'
     calls.write_text('')
-    env = {**os.environ, 'CPPRUN_SCONTROL': str(program), 'CPPRUN_KUBECTL': str(program)}
-    done = subprocess.run([HOOKS / name, *args], env=env, capture_output=True, text=True,
-                          timeout=600)
+    done = subprocess.run([HOOKS / 'cpprun-exclude-slurm', *args], capture_output=True, text=True,
+                          env={**os.environ, 'CPPRUN_SCONTROL': str(program)}, timeout=600)
     return calls.read_text().splitlines(), done.returncode
 
 
 def test_slurm_hook(tmp_path):
-    name = 'cpprun-exclude-slurm'
-    assert run_hook(tmp_path, name, 'exclude', 'n1.cluster', '2 failures; the last: rank 9') == (
+    assert run_slurm_hook(tmp_path, 'exclude', 'n1.cluster', '2 failures; the last: rank 9') == (
         ['update NodeName=n1 State=DRAIN Reason=cpprun: 2 failures; the last: rank 9'], 0)
-    assert run_hook(tmp_path, name, 'readmit', 'n1', '') == (['update NodeName=n1 State=RESUME'], 0)
-    assert run_hook(tmp_path, name, 'drain', 'n1', '') == ([], 1)
-
-
-def test_kubernetes_hook(tmp_path):
-    name = 'cpprun-exclude-kubernetes'
-    calls, code = run_hook(tmp_path, name, 'exclude', 'train-3.train', 'bad', answer='worker-b')
-    assert code == 0 and calls == [
-        'get pod train-3 --output=jsonpath={.spec.nodeName}',
-        'taint node worker-b cpprun.io/excluded=train-3:NoSchedule --overwrite',
-        'delete pod train-3 --wait=false',
-    ]
-    calls, code = run_hook(tmp_path, name, 'readmit', 'train-3', '',
-                           answer='worker-a\\nworker-b train-3\\nworker-c train-4\\n')
-    assert code == 0
-    assert calls[1:] == ['taint node worker-b cpprun.io/excluded:NoSchedule-'], calls
-    assert run_hook(tmp_path, name, 'drain', 'train-3', '') == ([], 1)
+    assert run_slurm_hook(tmp_path, 'readmit', 'n1', '') == (
+        ['update NodeName=n1 State=RESUME'], 0)
+    assert run_slurm_hook(tmp_path, 'drain', 'n1', '') == ([], 1)

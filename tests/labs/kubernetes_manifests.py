@@ -219,10 +219,12 @@ def label_faults(job):
     for entry in job.container.get('env', []):
         path = entry.get('valueFrom', {}).get('fieldRef', {}).get('fieldPath', '')
         label = re.fullmatch(r"metadata\.labels\['(.*)'\]", path)
-        if path and not (label and label[1] in JOB_LABELS):
+        if path and path != 'spec.nodeName' and not (label and label[1] in JOB_LABELS):
             yield f'{entry["name"]}: the Job controller does not set {path}'
     if 'CPPRUN_JOB_UID' not in job.env():
         yield 'without CPPRUN_JOB_UID jobs of one name share a run id'
+    if 'CPPRUN_NODE_NAME' not in job.env():
+        yield 'without CPPRUN_NODE_NAME faults of a machine count for its pod'
 
 
 def arguments(job):

@@ -197,6 +197,7 @@ class JobController:
         self.leaving = []  # (time, pod) of names that are still known
         self.pending = []  # (time, index) of successors
         self.failures, self.disrupted = {}, {}
+        self.machines = 0  # each pod has one of its own
         self.reason = None  # of the Job's end: '' for success
         self.deletes_at = None
         self.kept = lab.folder / f'snapshots-{job.name}'
@@ -221,12 +222,14 @@ class JobController:
         labels = {'batch.kubernetes.io/job-name': self.job.name,
                   'batch.kubernetes.io/controller-uid': self.uid,
                   'batch.kubernetes.io/job-completion-index': str(index)}
+        fields = {f"metadata.labels['{name}']": value for name, value in labels.items()}
+        self.machines += 1
+        fields['spec.nodeName'] = f'machine-{self.machines}'
         env = {'PATH': '/image/bin:/usr/local/bin:/usr/bin:/bin', 'HOME': '/', 'HOSTNAME': host,
                'KUBERNETES_SERVICE_HOST': '10.96.0.1', 'KUBERNETES_SERVICE_PORT': '443'}
         for entry in self.job.container.get('env', []):
             path = entry.get('valueFrom', {}).get('fieldRef', {}).get('fieldPath', '')
-            label = re.fullmatch(r"metadata\.labels\['(.*)'\]", path)
-            env[entry['name']] = labels[label[1]] if label else entry['value']
+            env[entry['name']] = fields[path] if path else entry['value']
         trainer = {name: str(index) if value is None else value
                    for name, value in self.job.trainer_env.items()}
         return {**env, **trainer, **self.env, 'JOB_COMPLETION_INDEX': str(index)}

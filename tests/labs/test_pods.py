@@ -180,6 +180,25 @@ def test_exit_codes_have_the_meaning_of_the_policy(pods):
     assert list(controller.kept.glob('.job-*')) == []
 
 
+# Fails on one machine; elsewhere it ends when the training is to end.
+PICKY = '''echo "rank $RANK of $WORLD_SIZE on $CPPRUN_NODE_NAME"
+[ "$CPPRUN_NODE_NAME" != machine-2 ] || exit 3
+until [ -e /snapshots/finish ]; do sleep 0.1; done'''
+
+
+def test_faults_of_a_machine_exclude_no_pod_on_another(pods):
+    """The pod on another machine has the host name of the one before."""
+    picky = job('overlays/elastic', '1:2', args=['--no-python', '/bin/sh', '-c', PICKY])
+    picky.container['command'].append('--exclude-after=1')
+    controller = pods(picky)
+    controller.start_all()
+    controller.run(lambda: 'rank 0 of 1 on machine-1' in controller.texts(), 'it is excluded')
+    assert 'digits-1@machine-2 is excluded' in controller.texts(), controller.texts()
+    controller.evict(1)
+    controller.run(lambda: 'of 2 on machine-3' in controller.texts(), 'its successor joins')
+    assert finish(controller) == '', controller.texts()
+
+
 def test_a_deleted_job_saves_and_ends_with_75(pods):
     controller = pods(job(steps=MANY))
     controller.start_all()

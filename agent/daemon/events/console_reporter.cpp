@@ -106,8 +106,8 @@ bool copy_error_file(const std::string& from, const std::string& to, int exit_co
 
 }  // namespace
 
-ConsoleReporter::ConsoleReporter(const AgentConfig& config, std::string host_name, IoThread& io)
-    : config_(config), host_name_(std::move(host_name)), io_(io) {}
+ConsoleReporter::ConsoleReporter(const AgentConfig& config, std::string node_name, IoThread& io)
+    : config_(config), node_name_(std::move(node_name)), io_(io) {}
 
 // srun shows the output of all nodes: with Slurm only the first node prints it.
 void ConsoleReporter::omp_banner() const {
@@ -139,7 +139,7 @@ void ConsoleReporter::unended(const std::vector<StuckProcess>& left) const {
 }
 
 std::string ConsoleReporter::first_failure(const agent::FirstFailure& failure) const {
-  const std::string text = failed_worker_text({host_name_, failure.end});
+  const std::string text = failed_worker_text({node_name_, failure.end});
   const std::string restart =
       agent::restart_text(failure.assignment, failure.end.is_hang(), failure.regroups);
   const char* unless = config_.stops_on_repeat ? ", unless that cannot help" : "";
@@ -218,7 +218,7 @@ std::optional<Failure> ConsoleReporter::failure_of(const agent::Finish& finish) 
   const bool has_own = std::ranges::any_of(finish.ends, is_own_failure);
   Failure failure;
   failure.title = config_.workers.title;
-  failure.host = host_name_;
+  failure.host = node_name_;
   failure.interpreter = interpreter_of(config_.workers);
   failure.log_folder = log_folder_;
   failure.ends = finish.ends;
@@ -235,7 +235,7 @@ std::optional<Failure> ConsoleReporter::failure_of(const agent::Finish& finish) 
     failure.same_failures = finish.job_result->same_failures;
     failure.why_no_retry = finish.job_result->why_no_retry;
   } else if (has_own) {
-    failure.root_cause = {host_name_, finish.ends[root_cause_index(finish.ends)]};
+    failure.root_cause = {node_name_, finish.ends[root_cause_index(finish.ends)]};
     failure.world_size = static_cast<int64_t>(finish.ends.size());
   } else {
     return std::nullopt;
@@ -252,7 +252,7 @@ void ConsoleReporter::report_failure(const agent::Finish& finish, EventRecorder&
   }
   const FailureSummary summary = failure_summary(*failure);
   recorder.failure_summary(*failure, summary_text(printable(summary)));
-  if (config_.shares_console && !is_of_this_node(failure->root_cause, finish.ends, host_name_))
+  if (config_.shares_console && !is_of_this_node(failure->root_cause, finish.ends, node_name_))
     return log::error(elsewhere_text(failure->root_cause));
   const FailureFormat format = chosen_format(config_.failure_format);
   if (format != FailureFormat::Torchrun) {

@@ -19,7 +19,7 @@ namespace cpprun {
 class ConsoleReporter {
  public:
   // `config` and `io` outlive this.
-  ConsoleReporter(const AgentConfig& config, std::string host_name, IoThread& io);
+  ConsoleReporter(const AgentConfig& config, std::string node_name, IoThread& io);
 
   void omp_banner() const;
   void show(const agent::LogEvent& event) const;
@@ -48,7 +48,7 @@ class ConsoleReporter {
   std::optional<Failure> failure_of(const agent::Finish& finish) const;
 
   const AgentConfig& config_;
-  const std::string host_name_;
+  const std::string node_name_;
   IoThread& io_;
   std::string log_folder_;
   bool has_shown_logs_ = false;

@@ -112,7 +112,7 @@ admin::NodeView AdminService::node_view() const {
   const AgentConfig& config = node_.config;
   admin::NodeView view;
   view.run_id = config.rendezvous.run_id;
-  view.node = node_.host_name;
+  view.node = node_.name;
   view.title = config.workers.title;
   view.pid = ::getpid();
   view.state = name_of(node_.core.state());

@@ -36,7 +36,7 @@ class AdminService {
   // The state of the agent that queries read. All must outlive this object.
   struct Node {
     const AgentConfig& config;
-    const std::string& host_name;
+    const std::string& name;
     const LogFolder& folder;
     const agent::Agent& core;
     ProcessHost& host;

@@ -303,6 +303,15 @@ TEST(OptionsCluster, TheUidOfTheJobDistinguishesRuns) {
   EXPECT_TRUE(holds(error.text, "CPPRUN_JOB_UID")) << error.text;
 }
 
+TEST(OptionsCluster, TheMachineOfAPodIsKnown) {
+  const Machine machine = pod(1).with({"CPPRUN_NODE_NAME=ip-10-0-0-7.ec2.internal"});
+  EXPECT_EQ(launch_of(line({}), machine).config.cluster.machine, "ip-10-0-0-7.ec2.internal");
+  EXPECT_EQ(launch_of(line({}), pod(1)).config.cluster.machine, "");
+  EXPECT_EQ(launch_of(line({"--cluster=none"}), machine).config.cluster.machine, "");
+  const Error error = error_of(line({}), pod(1).with({"CPPRUN_NODE_NAME=a b"}));
+  EXPECT_TRUE(holds(error.text, "CPPRUN_NODE_NAME is not the name of a Kubernetes node"));
+}
+
 TEST(OptionsCluster, ThePodsNameMayBeFullOrInAFile) {
   for (const std::string name : {"HOSTNAME=train-1.svc.default.svc.cluster.local", "HOSTNAME="}) {
     Machine machine = pod(1);

@@ -165,6 +165,15 @@ TEST_F(AdminCommandsTest, ADrainNamesItsNode) {
   expect_answer("a", false, "no connection");
 }
 
+TEST_F(AdminCommandsTest, APodIsNamedWithoutItsMachine) {
+  player("b").hello.node.name = "train-1@machine-7";
+  a_and_b_run();
+  orders_drain("a", "train-1");
+  expect_answer("a", true, "asked train-1@machine-7 to save");
+  orders_drain("a", "train");
+  expect_answer("a", false, "no node of the job is called 'train'");
+}
+
 TEST_F(AdminCommandsTest, AnAmbiguousNodeNameIsRejected) {
   for (const char* name : {"a", "b"}) player(name).hello.node.name = "same";
   a_and_b_run();
