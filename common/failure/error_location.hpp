@@ -15,7 +15,7 @@ std::string_view without_rank(std::string_view line);
 
 // "train.py:4 in load" for the deepest frame of a Python traceback that is in no installed package,
 // else the deepest one; "" without a traceback. `lines` may hold several tracebacks: the last
-// counts.
+// counts. Of a fault dump (fault_dump.hpp) the stack of the thread that failed counts.
 std::string error_location(const std::vector<std::string>& lines);
 
 // The same for a worker: of its error file, else of its last lines.

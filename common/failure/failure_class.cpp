@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <optional>
 
 #include "common/failure/error_location.hpp"
+#include "common/failure/fault_dump.hpp"
 #include "common/limits/agent.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
@@ -21,9 +24,9 @@ bool is_own_fault(int signal) {
 
 // Errors of Python, C++ and LibTorch after a failed allocation of main memory. GPU memory has its
 // own error, torch.OutOfMemoryError.
-bool is_short_of_memory(std::string_view words) {
-  return words.starts_with("MemoryError") || words.find("std::bad_alloc") != words.npos ||
-         words.find("DefaultCPUAllocator: can't allocate memory") != words.npos;
+bool is_short_of_memory(std::string_view error) {
+  return error.starts_with("MemoryError") || error.find("std::bad_alloc") != error.npos ||
+         error.find("DefaultCPUAllocator: can't allocate memory") != error.npos;
 }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -35,6 +38,21 @@ bool is_exception(std::string_view line) {
   const std::string_view type = line.substr(0, line.find(": "));
   const bool is_name = type.size() < line.size() && type.find(' ') == type.npos;
   return is_name && (type.ends_with("Error") || type.ends_with("Exception"));
+}
+
+// The exception, or the last line that is not blank, at the end of these lines.
+std::string last_error(const std::vector<std::string>& lines) {
+  std::string last;     // the last line that is not blank
+  std::string message;  // it and the lines before, up to the exception that they belong to
+  for (auto raw = lines.rbegin(); raw != lines.rend(); ++raw) {
+    const std::string_view line = without_rank(*raw);
+    const std::string stripped(text::strip(line));
+    if (stripped.empty()) continue;
+    if (last.empty()) last = stripped;
+    message = stripped + (message.empty() ? "" : "\n" + message);
+    if (!is_indented(line)) return is_exception(line) ? message : last;
+  }
+  return last;
 }
 
 }  // namespace
@@ -58,17 +76,14 @@ FailureClass classify(const WorkerExit& end) {
 std::string error_text(const WorkerExit& end) {
   const bool has_message = end.error && end.error->is_readable && !end.error->message.empty();
   if (has_message) return end.error->message;
-  std::string last;     // the last line that is not blank
-  std::string message;  // it and the lines before, up to the exception that they belong to
-  for (auto raw = end.last_lines.rbegin(); raw != end.last_lines.rend(); ++raw) {
-    const std::string_view line = without_rank(*raw);
-    const std::string words(text::strip(line));
-    if (words.empty()) continue;
-    if (last.empty()) last = words;
-    message = words + (message.empty() ? "" : "\n" + message);
-    if (!is_indented(line)) return is_exception(line) ? message : last;
-  }
-  return last;
+  const std::optional<FaultDump> dump = find_fault_dump(end.last_lines);
+  if (!dump) return last_error(end.last_lines);
+  // Before abort() a program prints why.
+  const bool has_aborted = dump->error == "Fatal Python error: Aborted";
+  if (!has_aborted) return dump->error;
+  const std::string reason = last_error(
+      {end.last_lines.begin(), end.last_lines.begin() + static_cast<std::ptrdiff_t>(dump->begin)});
+  return reason.empty() ? dump->error : reason;
 }
 
 std::string signature_of(const WorkerExit& end) {

@@ -27,7 +27,8 @@ const char* name_of(FailureClass kind);
 FailureClass classify(const WorkerExit& end);
 
 // The worker's own error: the message of its error file, else the exception, or the last line that
-// is not blank, at the end of its stderr; "" if there is neither.
+// is not blank, at the end of its stderr (or before its fault dump, or the error of that); "" if
+// there is neither.
 std::string error_text(const WorkerExit& end);
 
 // Equal for workers that failed in the same way: class, exit code, and error text without digits

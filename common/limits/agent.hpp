@@ -106,7 +106,7 @@ inline constexpr Duration kWaitShownAfter = 2s;
 inline constexpr Duration kWaitShownInterval = 1s;
 
 // The failure summary.
-inline constexpr size_t kLastLines = 20;  // kept of each worker's stderr
+inline constexpr size_t kLastLines = 40;  // kept of each worker's stderr: a stack with its error
 // A blocked output delays the report of a worker's exit no longer than this.
 inline constexpr Duration kLastLinesTimeout = 200ms;
 inline constexpr size_t kErrorFileBytes = 1 << 20;  // larger error files are cut

@@ -80,7 +80,7 @@ Result<OptionsResult> read_options(std::span<const std::string> args,
   Result<TokenList> tokens = tokenize(args, environment);
   if (!tokens) return tokens.error();
   if (tokens->question != nullptr) return options_result(TextToShow{answer(*tokens)});
-  Result<ParsedOptions> parsed = parse_tokens(*tokens);
+  Result<ParsedOptions> parsed = parse_tokens(*tokens, environment.text("HOME"));
   if (!parsed) return parsed.error();
   if (Status status = check_ssh_options(*parsed); !status) return status.error();
   if (parsed->is_over_ssh()) {

@@ -63,7 +63,8 @@ class HelpFormatter : public CLI::Formatter {
 // microseconds at every start, so a launch registers only the options that were given.
 class CommandLine {
  public:
-  explicit CommandLine(ParsedOptions& options) : options_(options) {
+  // `home`: the user's home folder; "": it is not known.
+  CommandLine(ParsedOptions& options, std::string_view home) : options_(options), home_(home) {
     app_.set_help_flag();
     app_.formatter(std::make_shared<HelpFormatter>());
   }
@@ -76,7 +77,7 @@ class CommandLine {
 
   void take(const Token& token) {
     know(*token.option);
-    app_.get_option("--" + std::string(token.option->name))->add_result(token.value);
+    app_.get_option("--" + std::string(token.option->name))->add_result(value_of(token));
   }
 
   void convert() {
@@ -88,6 +89,14 @@ class CommandLine {
   std::string help() const { return app_.help(); }
 
  private:
+  // Shells expand a tilde at the beginning of an argument only, not in --log-dir=~/logs.
+  std::string value_of(const Token& token) const {
+    const bool is_path = token.option->value == "DIR" || token.option->value == "FILE";
+    const bool is_in_home = token.value == "~" || token.value.starts_with("~/");
+    if (!is_path || !is_in_home || home_.empty()) return token.value;
+    return home_ + token.value.substr(1);
+  }
+
   CLI::Option* add(const OptionRow& row, std::monostate) {
     const std::string help(row.help);
     return app_.add_flag(cli_names(row), help);
@@ -101,6 +110,7 @@ class CommandLine {
   }
 
   ParsedOptions& options_;
+  const std::string home_;
   std::set<const OptionRow*> known_;
   CLI::App app_;
 };
@@ -113,10 +123,10 @@ std::string ParsedOptions::shown(std::string_view name, std::string_view value) 
   return spelling + (spelling.size() == 2 ? " " : "=") + std::string(value);
 }
 
-Result<ParsedOptions> parse_tokens(const TokenList& tokens) {
+Result<ParsedOptions> parse_tokens(const TokenList& tokens, std::string_view home) {
   ParsedOptions options;
   try {
-    CommandLine line(options);
+    CommandLine line(options, home);
     for (const Token& token : tokens.options) {
       line.take(token);
       options.spellings[token.option->name] = token.spelling;
@@ -134,7 +144,7 @@ Result<ParsedOptions> parse_tokens(const TokenList& tokens) {
 
 std::string help_text() {
   ParsedOptions unused;
-  CommandLine line(unused);
+  CommandLine line(unused, "");
   std::string group;
   for (const OptionRow& row : option_table()) {
     if (const std::string_view heading = heading_before(row); !heading.empty()) group = heading;

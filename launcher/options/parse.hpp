@@ -10,8 +10,8 @@
 
 namespace cpprun {
 
-// The last value of an option wins.
-Result<ParsedOptions> parse_tokens(const TokenList& tokens);
+// The last value of an option wins. A leading "~/" in a path becomes `home`, unless that is empty.
+Result<ParsedOptions> parse_tokens(const TokenList& tokens, std::string_view home);
 
 // What --help shows: grouped, both spellings, at most 80 columns.
 std::string help_text();

@@ -53,14 +53,18 @@ ROWS = {
     'exit code 255': (ranks(r1='exit 255'), {'class': 'user_error', 'exit_code': 255}),
     'exception': (
         prints('ValueError: no such sample'),
-        {'class': 'user_error', 'words': 'ValueError: no such sample'},
+        {'class': 'user_error', 'error': 'ValueError: no such sample'},
     ),
     'error file': (
         ranks(r1=error_file('KeyError: lr') + '; exit 1'),
-        {'class': 'user_error', 'words': 'KeyError: lr'},
+        {'class': 'user_error', 'error': 'KeyError: lr'},
     ),
     'segmentation fault': (
         ranks(r1='kill -SEGV $$'), {'class': 'crash', 'signal': 'SIGSEGV', 'hint': 'crash'}),
+    'segmentation fault in Python': (
+        ranks(r1="exec python3 -X faulthandler -c 'import ctypes; ctypes.string_at(0)'"),
+        {'class': 'crash', 'error': 'Fatal Python error: Segmentation fault'},
+    ),
     'abort': (ranks(r1='kill -ABRT $$'), {'class': 'crash', 'signal': 'SIGABRT'}),
     'division by zero': (ranks(r1='kill -FPE $$'), {'class': 'crash', 'signal': 'SIGFPE'}),
     'bus error': (
@@ -105,7 +109,7 @@ ROWS = {
             r1='trap : TERM; print "ValueError: the cause"; exec 2>&-;'
             ' touch "$MARKS/printed"; gone pid; exit 1',
         ),
-        {'rank': 1, 'words': 'ValueError: the cause'},
+        {'rank': 1, 'error': 'ValueError: the cause'},
     ),
     'a NCCL peer error comes first': (
         ranks(
@@ -113,7 +117,7 @@ ROWS = {
             r1='trap : TERM; print "TypeError: the cause"; exec 2>&-;'
             ' touch "$MARKS/printed"; gone pid; exit 1',
         ),
-        {'rank': 1, 'words': 'TypeError: the cause'},
+        {'rank': 1, 'error': 'TypeError: the cause'},
     ),
     'a store error comes first': (
         ranks(
@@ -121,7 +125,7 @@ ROWS = {
             r1='trap : TERM; print "KeyError: cause"; exec 2>&-;'
             ' touch "$MARKS/printed"; gone pid; exit 1',
         ),
-        {'rank': 1, 'words': 'KeyError: cause'},
+        {'rank': 1, 'error': 'KeyError: cause'},
     ),
     'peers fail because one was killed': (
         ranks(
@@ -138,7 +142,7 @@ ROWS = {
             ' gone pid; exit 1',
             r2='wait_for wrote; sleep 0.1; echo $$ >"$MARKS/pid"; exit 3',
         ),
-        {'rank': 1, 'words': 'ValueError: early'},
+        {'rank': 1, 'error': 'ValueError: early'},
     ),
     'the error was written after another died': (
         ranks(
@@ -356,7 +360,7 @@ NODES = {
             r3='trap : TERM; print "ValueError: the cause"; exec 2>&-;'
             ' touch "$MARKS/printed"; gone pid; exit 1',
         ),
-        {'rank': 3, 'words': 'ValueError: the cause'},
+        {'rank': 3, 'error': 'ValueError: the cause'},
     ),
     'killed on one, peer errors on the other': (
         ranks(r2='echo $$ >"$MARKS/pid"; kill -KILL $$', r0=f"gone pid; print '{PEER}'; exit 1"),

@@ -109,8 +109,18 @@ print(error_of(lambda: new({'sampler': Values()})))
 """
     assert lines_of(jobs, code) == [
         "1 {'drawn': 5}",
-        "ValueError: a Snapshot cannot save anything as 'sampler': the name is taken",
+        "ValueError: a Snapshot cannot save anything as 'sampler': that is the name of an "
+        "argument; give it another one, such as 'own_sampler'",
     ]
+
+
+def test_a_tilde_is_the_home_folder(jobs):
+    code = """
+import os
+os.environ['HOME'] = os.path.abspath('home')
+print(cpprun_worker.Snapshot('~/runs', model=Values()).save(3), os.listdir('home/runs'))
+"""
+    assert lines_of(jobs, code) == ["True ['step-3']"]
 
 
 def test_other_references_to_a_value_see_what_is_resumed(jobs):
@@ -236,7 +246,8 @@ print(new(model=values, extra=own).resume(), own['best'].loss, own['counts']['y'
 """
     assert lines_of(jobs, code) == [
         'TypeError: sampler is a SequentialSampler, which has no state_dict and load_state_dict',
-        "ValueError: a Snapshot cannot save anything as 'STEP': the name is taken",
+        "ValueError: a Snapshot cannot save anything as 'STEP': the file has a value of its own by "
+        'that name',
         "StateError: 'open' is of type builtins.builtin_function_or_method, which "
         'torch.load(weights_only=True) does not read; a state has dicts, lists, tuples, '
         'numbers, texts, bytes and tensors',

@@ -450,7 +450,7 @@ void EventRecorder::failure_summary(const Failure& failure, const std::string& t
     add_exit(end, fields);
     fields["failed_at_us"] = end.ended_at_wall.microseconds;
     fields["lived_ms"] = lived(end) / std::chrono::milliseconds(1);
-    fields["words"] = error_text(end);
+    fields["error"] = error_text(end);
     fields["last_lines"] = end.last_lines;
     fields["world_size"] = failure.world_size;
   } else {

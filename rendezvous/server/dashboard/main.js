@@ -173,7 +173,7 @@ function drawWords(job) {
   if (!failed) return;
   byId('words-of').textContent =
     `Round ${failed.round}: ${failed.root_cause}. Its last lines on stderr:`;
-  byId('words').textContent = failed.last_lines.join('\n');
+  byId('last-lines').textContent = failed.last_lines.join('\n');
 }
 
 function showLine(text, isLive) {

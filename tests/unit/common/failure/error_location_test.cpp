@@ -48,6 +48,23 @@ TEST(ErrorLocation, IsFoundBehindTheRankThatTorchPutsBeforeEachLine) {
       << "the last traceback counts";
 }
 
+TEST(ErrorLocation, OfAFaultDumpIsInTheThreadThatFailed) {
+  EXPECT_EQ(
+      error_location({"Fatal Python error: Segmentation fault", "",
+                      "Thread 0x00007f9a (most recent call first):",
+                      "  File \"/data/loader.py\", line 3 in fetch", "",
+                      "Current thread 0x00007f9b (most recent call first):",
+                      "  File \"/usr/lib/python3.11/ctypes/__init__.py\", line 519 in string_at",
+                      "  File \"/data/train.py\", line 5 in inner",
+                      "  File \"/data/train.py\", line 8 in outer", "",
+                      "Extension modules: numpy (total: 1)"}),
+      "train.py:5 in inner");
+  EXPECT_EQ(error_location({"  File \"/data/train.py\", line 5 in inner", "",
+                            "Extension modules: numpy (total: 1)"}),
+            "")
+      << "which thread it is has been cut off";
+}
+
 TEST(ErrorLocation, OtherTextHasNone) {
   EXPECT_EQ(error_location(std::vector<std::string>{"File \"a\", line x, in y", "File", ""}), "");
   EXPECT_EQ(error_location(WorkerExit{}), "");

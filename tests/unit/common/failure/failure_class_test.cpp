@@ -85,6 +85,26 @@ TEST(ErrorTextOfWorker, HasAllLinesOfAnExceptionsMessage) {
   EXPECT_EQ(error_text(ended(1, {"two words Error: no", "  end"})), "end") << "no exception's name";
 }
 
+TEST(ErrorTextOfWorker, IsTheErrorOfAFaultDump) {
+  const std::vector<std::string> dump{"",
+                                      "Current thread 0x00007f9b (most recent call first):",
+                                      "  File \"train.py\", line 5 in inner",
+                                      "  File \"train.py\", line 8 in <module>",
+                                      "",
+                                      "Extension modules: numpy, torch._C (total: 2)"};
+  const auto after = [&dump](std::vector<std::string> lines) {
+    lines.insert(lines.end(), dump.begin(), dump.end());
+    return error_text(ended(1, lines));
+  };
+  EXPECT_EQ(after({"epoch 3", "Fatal Python error: Segmentation fault"}),
+            "Fatal Python error: Segmentation fault");
+  EXPECT_EQ(after({"  what():  no GPU", "Fatal Python error: Aborted"}), "what():  no GPU")
+      << "the reason of an abort comes before it";
+  EXPECT_EQ(after({"Fatal Python error: Aborted"}), "Fatal Python error: Aborted");
+  EXPECT_EQ(after({}), "") << "its beginning has been cut off";
+  EXPECT_EQ(error_text(ended(1, {"  File \"train.py\", line 5"})), "File \"train.py\", line 5");
+}
+
 TEST(Signature, IgnoresNumbers) {
   EXPECT_EQ(signature_of(ended(1, {"port 4711 is taken"})),
             signature_of(ended(1, {"port 4712 is taken"})));

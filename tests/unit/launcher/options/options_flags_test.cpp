@@ -326,6 +326,16 @@ TEST(OptionsFlags, ValuesReachTheConfigurationUnchanged) {
   }
 }
 
+TEST(OptionsFlags, ATildeIsTheHomeFolder) {
+  EXPECT_EQ(config_of(line({"--snapshot-dir=~/runs"})).snapshot_dir, "/root/runs");
+  EXPECT_EQ(config_of(line({"--log-dir", "~"})).logs.dir, "/root");
+  EXPECT_EQ(config_of(line({"--snapshot-dir=~other/runs"})).snapshot_dir, "~other/runs");
+  EXPECT_EQ(config_of(line({"--rdzv-id=~"})).rendezvous.run_id, "~") << "no path";
+  Machine homeless;
+  std::erase(homeless.variables, "HOME=/root");
+  EXPECT_EQ(config_of(line({"--snapshot-dir=~/runs"}), homeless).snapshot_dir, "~/runs");
+}
+
 TEST(OptionsFlags, PassLocalRankUsesTheOldSpellingByDefault) {
   EXPECT_EQ(config_of(line({"--pass-local-rank"})).workers.pass_local_rank,
             PassLocalRank::Underscore);

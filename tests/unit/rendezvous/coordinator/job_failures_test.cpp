@@ -1,4 +1,5 @@
 // The first failure over all nodes and their clocks, and repeated failures at startup.
+#include "common/limits/agent.hpp"
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
 
 namespace cpprun::test {
@@ -285,7 +286,7 @@ TEST_F(Failures, RemovesManyEmptyLines) {
   end.last_lines.resize(60'000);
   fails("b", end);
   all({"a", "b"}, &JobTest::sends_stopped);
-  EXPECT_LE(decided().root_cause->end.last_lines.size(), 20U);
+  EXPECT_LE(decided().root_cause->end.last_lines.size(), limits::kLastLines);
 }
 
 TEST_F(Failures, AReportedOutcomeMayFillAFrame) {

@@ -94,7 +94,7 @@ class Snapshot:
         # A node that takes the place of another finds its memory, also if its folder has another
         # path. All nodes have one --snapshot-dir.
         owner = '--snapshot-dir' if launchers and is_same_path(folder, launchers) else folder
-        self._folder = os.path.abspath(folder)
+        self._folder = os.path.abspath(os.path.expanduser(folder))
         others = _given(optimizer=optimizer, scheduler=scheduler, scaler=scaler)
         own = _given(sampler=sampler)
         if per_rank is not None:

@@ -106,8 +106,20 @@ def _is_stateful(value):
     return hasattr(value, 'state_dict') and hasattr(value, 'load_state_dict')
 
 
-def _name_is_taken(name):
-    return ValueError(f'a Snapshot cannot save anything as {name!r}: the name is taken')
+_ARGUMENTS = ('model', 'optimizer', 'scheduler', 'scaler', 'sampler')
+
+
+def _wrong_name(name):
+    """The error for a name in extra or per_rank that the Snapshot cannot use."""
+    if not isinstance(name, str):
+        reason = f'names are texts, not {type(name).__name__}'
+    elif name in _ARGUMENTS:
+        reason = f"that is the name of an argument; give it another one, such as 'own_{name}'"
+    elif name in RESERVED:
+        reason = 'the file has a value of its own by that name'
+    else:
+        reason = 'extra and per_rank both have that name'
+    return ValueError(f'a Snapshot cannot save anything as {name!r}: {reason}')
 
 
 def joined(of_caller, objects):
@@ -115,7 +127,7 @@ def joined(of_caller, objects):
     that are loaded go into the caller's dict."""
     for name in objects:
         if name in of_caller:
-            raise _name_is_taken(name)
+            raise _wrong_name(name)
     return ChainMap(of_caller, objects)
 
 
@@ -138,7 +150,7 @@ class TrainingState:
         names = [*others, *extra, *per_rank, 'model']
         for name in names:
             if not isinstance(name, str) or name in RESERVED or names.count(name) > 1:
-                raise _name_is_taken(name)
+                raise _wrong_name(name)
         for name, value in {**others, 'model': model, 'sampler': per_rank.get('sampler')}.items():
             if value is not None and not _is_stateful(value):
                 kind = type(value).__name__
