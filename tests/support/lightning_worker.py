@@ -7,7 +7,6 @@ processes: the loader has a worker process. stateful: torchdata's StatefulDataLo
 
 import os
 import sys
-import warnings
 
 import lightning.pytorch as pl
 import torch
@@ -39,7 +38,6 @@ class Module(pl.LightningModule):
 
 
 def main():
-    warnings.simplefilter('ignore')
     folder, kind = sys.argv[1], sys.argv[2]
     if kind == 'stateful':
         from torchdata.stateful_dataloader import StatefulDataLoader as Loader

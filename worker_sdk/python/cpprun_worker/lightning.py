@@ -11,6 +11,7 @@ docs/how-to/snapshots-lightning.md describes it. Importing this module imports L
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
 
 try:
@@ -89,6 +90,8 @@ class SnapshotCallback(pl.Callback):
         resumed_rng, self._resumed_rng = self._resumed_rng, None
         if not _is_between_epochs(trainer.fit_loop):
             self._go_to_batch(trainer)
+            # Lightning warns that results are unreliable, since it does not know of the line above.
+            warnings.filterwarnings('ignore', "You're resuming from a checkpoint that ended before")
         set_rng_state(resumed_rng)
 
     def _go_to_batch(self, trainer):
