@@ -133,8 +133,9 @@ TEST_F(ProcessEnd, AnErrorFileThatCannotBeReadDelaysTheReportOnlyForAWhile) {
 
 TEST_F(ProcessEnd, ReportsTheLastLinesOfStderrWithAFailure) {
   CaughtStream err(2);
+  constexpr size_t kPrinted = limits::kLastLines + 10;
   std::string script;
-  for (int i = 0; i < 30; ++i) script += "eprint line" + std::to_string(i) + ";";
+  for (size_t i = 0; i < kPrinted; ++i) script += "eprint line" + std::to_string(i) + ";";
   WorkerSpec failing = worker(0, {script + "exit 1"});
   failing.err.to_console = true;
   WorkerSpec other = worker(1, {"eprint fine; exit 0"});
@@ -142,9 +143,9 @@ TEST_F(ProcessEnd, ReportsTheLastLinesOfStderrWithAFailure) {
   start({failing, other});
   run_until_quiet();
   err.restore();
-  ASSERT_EQ(end_of(0).last_lines.size(), 20U);
+  ASSERT_EQ(end_of(0).last_lines.size(), limits::kLastLines);
   EXPECT_EQ(end_of(0).last_lines.front(), "line10");
-  EXPECT_EQ(end_of(0).last_lines.back(), "line29");
+  EXPECT_EQ(end_of(0).last_lines.back(), "line" + std::to_string(kPrinted - 1));
 }
 
 TEST_F(ProcessEnd, AFailureIsReportedBeforeItsLastLinesAreRead) {
