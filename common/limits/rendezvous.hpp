@@ -94,7 +94,7 @@ inline constexpr size_t kFailureSummaryBytes = 4 * 1024;
 // Hosts of which the coordinator keeps the faults. Agents report them to the next coordinator, so
 // all of them fit into a control frame with the rest of a registration.
 inline constexpr size_t kHostRecords = 64;
-inline constexpr size_t kHostNameBytes = 255;    // of such a host; a DNS name is not longer
+inline constexpr size_t kHostNameBytes = 320;    // of such a host: of a pod, '@', and a DNS name
 inline constexpr size_t kHostReasonBytes = 160;  // why it is excluded; a line on a terminal
 
 // --node-check.
