@@ -1,13 +1,10 @@
 """packaging/hooks/cpprun-exclude-kubernetes with the real kubectl. The API server is a small one,
 which grants what packaging/kubernetes/components/exclude grants and nothing else."""
 
-import contextlib
-import http.server
 import json
 import os
 import shutil
 import subprocess
-import threading
 
 import pytest
 
@@ -15,6 +12,7 @@ pytest.importorskip('kubernetes_validate', reason='tools/deps.sh --kubernetes')
 
 import kubernetes_manifests as manifests  # noqa: E402
 import kubernetes_validate  # noqa: E402
+from http_server import Handler, serving  # noqa: E402
 
 HOOK = manifests.ROOT / 'packaging/hooks/cpprun-exclude-kubernetes'
 COMPONENT = manifests.PACKAGING / 'components/exclude'
@@ -94,9 +92,8 @@ def status(code, reason):
             'reason': reason, 'message': f'the API server answers {reason}'}
 
 
-@contextlib.contextmanager
-def serving(cluster):
-    class Handler(http.server.BaseHTTPRequestHandler):
+def handler_of(cluster):
+    class ApiHandler(Handler):
         protocol_version = 'HTTP/1.1'
 
         def respond(self):
@@ -114,18 +111,7 @@ def serving(cluster):
 
         do_GET = do_PATCH = do_DELETE = respond  # noqa: N815
 
-        def log_message(self, *args):
-            pass
-
-    server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f'http://127.0.0.1:{server.server_port}'
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    return ApiHandler
 
 
 @pytest.fixture
@@ -135,9 +121,9 @@ def cluster():
 
 @pytest.fixture
 def run(cluster, tmp_path):
-    with serving(cluster) as address:
+    with serving(handler_of(cluster)) as server:
         env = {**os.environ, 'HOME': str(tmp_path), 'KUBECONFIG': '/dev/null',
-               'CPPRUN_KUBECTL': f'{manifests.KUBECTL} --server={address}'}
+               'CPPRUN_KUBECTL': f'{manifests.KUBECTL} --server={server.url}'}
 
         def run_hook(*args):
             return subprocess.run([HOOK, *args], env=env, capture_output=True, text=True,
