@@ -4,6 +4,7 @@
 #include <chrono>
 #include <fstream>
 
+#include "common/limits/agent.hpp"
 #include "tests/support/blocked_io.hpp"
 #include "tests/support/process_fixture.hpp"
 
