@@ -401,6 +401,7 @@ void ProcessHost::forward(int signal) {
 }
 
 void ProcessHost::suspend_during(const std::function<void()>& wait) {
+  take_outcomes();  // those workers are suspended too
   std::vector<const WorkerProcess*> suspended;
   for (const auto& [pid, worker] : workers_) {
     if (worker.is_dead() || worker.is_stopped()) continue;

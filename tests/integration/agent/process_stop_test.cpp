@@ -129,12 +129,26 @@ TEST_P(ProcessStop, ZeroGraceKillsImmediately) {
   EXPECT_EQ(end_of(0).exit_code, -SIGKILL);
 }
 
+bool is_suspended(int pid) {
+  return read_file("/proc/" + std::to_string(pid) + "/stat").find(") T ") != std::string::npos;
+}
+
+TEST_P(ProcessStop, AWorkerIsSuspendedAlsoWhileOthersStart) {
+  HeldStart held(options_);
+  begin_start({worker(0, {"report a; pause"}), worker(1, {"pause"})});
+  const int pid = wait_reported("a");
+  run_until([&] { return held.is_reached(); });
+  host().suspend_during([&] { run_until([&] { return is_suspended(pid); }); });
+  run_until([&] { return !is_suspended(pid); });
+  held.release();
+  host().stop(SIGTERM, 1h);
+  run_until_quiet();
+}
+
 TEST_P(ProcessStop, ContinuesAndStopsSuspendedWorkers) {
   start({worker(0, {"report a; stop; pause"})});
   const int pid = wait_reported("a");
-  run_until([&] {
-    return read_file("/proc/" + std::to_string(pid) + "/stat").find(") T ") != std::string::npos;
-  });
+  run_until([&] { return is_suspended(pid); });
   host().stop(SIGTERM, 1h);
   run_until_quiet();
   EXPECT_EQ(end_of(0).exit_code, -SIGTERM);
