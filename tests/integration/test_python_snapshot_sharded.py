@@ -61,6 +61,12 @@ def test_a_model_of_fsdp1_resumes_exactly_and_with_another_number_of_ranks(jobs,
     assert sums[3] == pytest.approx(sums[2], rel=1e-4)
 
 
+def test_several_optimizers_resume_exactly(jobs):
+    whole = result(train(jobs, 2, 20, 'whole', OPTIMIZERS='2'))
+    fault = 'kill:rank=1,step=13,attempt=0'
+    assert result(train(jobs, 2, 20, 'runs', faults=fault, OPTIMIZERS='2')) == whole
+
+
 @pytest.mark.timeout(7200 if RUN_LONG else 600)
 @pytest.mark.parametrize('n', [2, 4] if RUN_LONG else [2])
 def test_random_kills_do_not_change_the_result(jobs, n):

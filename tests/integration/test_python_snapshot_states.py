@@ -219,11 +219,47 @@ print(new.resume(), saved(new, (25, 30, 45)))
     assert lines_of(jobs, code) == ['[21, 42] 42 [63, 80]', '0 [25, 45]']
 
 
+def test_a_list_of_optimizers_and_of_schedulers_is_resumed(jobs):
+    """As with Muon for the matrices and Adam for the rest."""
+    code = """
+def training():
+    torch.manual_seed(0)
+    net = torch.nn.Linear(4, 4)
+    optimizers = [torch.optim.SGD([net.weight], 1, momentum=0.9), torch.optim.Adam([net.bias])]
+    schedulers = [torch.optim.lr_scheduler.StepLR(each, 1, 0.5) for each in optimizers]
+    return net, optimizers, schedulers
+
+def train(net, optimizers, schedulers, steps):
+    for _ in range(steps):
+        net.zero_grad()
+        net(torch.ones(2, 4)).square().mean().backward()
+        for each in (*optimizers, *schedulers):
+            each.step()
+
+def snapshot(net, optimizers, schedulers):
+    return cpprun_worker.Snapshot('runs', model=net, optimizer=optimizers, scheduler=schedulers)
+
+first = training()
+train(*first, 3)
+assert snapshot(*first).save(3)
+train(*first, 3)
+second = training()
+assert snapshot(*second).resume() == 3
+train(*second, 3)
+print(all(map(torch.equal, first[0].parameters(), second[0].parameters())))
+saved = torch.load('runs/step-3/optim.pt')
+print([name for name in saved if name.startswith(('optimizer', 'scheduler'))])
+"""
+    names = ['optimizer', 'optimizer[1]', 'scheduler', 'scheduler[1]']
+    assert lines_of(jobs, code) == ['True', str(names)]
+
+
 def test_wrong_arguments_are_refused(jobs):
     code = """
 import collections
 new = lambda **named: cpprun_worker.Snapshot('runs', **named)
 print(error_of(lambda: new(sampler=torch.utils.data.SequentialSampler([1]))))
+print(error_of(lambda: new(model=[torch.nn.Linear(1, 1)])))
 print(error_of(lambda: new(extra={'STEP': 1})))
 print(error_of(lambda: new(extra={'open': open}).save(1)))
 print(error_of(lambda: new(extra={'seen': {open: 1}}).save(1)))
@@ -246,6 +282,8 @@ print(new(model=values, extra=own).resume(), own['best'].loss, own['counts']['y'
 """
     assert lines_of(jobs, code) == [
         'TypeError: sampler is a SequentialSampler, which has no state_dict and load_state_dict',
+        'TypeError: model is a list, which has no state_dict and load_state_dict; the further ones '
+        'belong into extra, each with a name of its own',
         "ValueError: a Snapshot cannot save anything as 'STEP': the file has a value of its own by "
         'that name',
         "StateError: 'open' is of type builtins.builtin_function_or_method, which "

@@ -6,7 +6,8 @@ apart: each rank draws its own numbers; together: all draw the same, so that the
 depend on the number of ranks but for rounding; whole: an own object with the state_dict.
 WAITS=1: each save is on disk before the next step. MESHES=flat,nodes: of each round; `nodes` shards
 within a node and replicates over nodes (HSDP). FSDP1=flat, FSDP1=names: FullyShardedDataParallel
-in place of fully_shard; `names` keeps the parameters (use_orig_params).
+in place of fully_shard; `names` keeps the parameters (use_orig_params). OPTIMIZERS=2: each has a
+part of the parameters.
 
 FSDP2 of torch 2.6 makes its passes on accelerators only; with it the gradients are drawn.
 """
@@ -52,17 +53,17 @@ def make_gradients(model, same):
 class AppState:
     """As in torchtitan and in torch's recipe for DCP."""
 
-    def __init__(self, model, optimizer):
-        self.model, self.optimizer = model, optimizer
+    def __init__(self, model, optimizers):
+        self.model, self.optimizers = model, optimizers
 
     def state_dict(self):
-        model, optimizer = get_state_dict(self.model, self.optimizer)
+        model, optimizer = get_state_dict(self.model, self.optimizers)
         return {'model': model, 'optimizer': optimizer}
 
     def load_state_dict(self, state):
         set_state_dict(
             self.model,
-            self.optimizer,
+            self.optimizers,
             model_state_dict=state['model'],
             optim_state_dict=state['optimizer'],
         )
@@ -96,6 +97,15 @@ def mesh_of_round():
     return init_device_mesh('cpu', shape, mesh_dim_names=('replicate', 'shard')[-len(shape) :])
 
 
+def optimizers_of(model, count):
+    """And a scheduler for each."""
+    parameters = list(model.parameters())
+    parts = (parameters[i::count] for i in range(count))
+    optimizers = [torch.optim.AdamW(part, 1e-2) for part in parts]
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR
+    return optimizers, [schedule(each, 50) for each in optimizers]
+
+
 def main():
     steps, folder, mode = int(sys.argv[1]), sys.argv[2], sys.argv[3]
     dist.init_process_group('gloo')
@@ -105,15 +115,14 @@ def main():
     width = int(os.environ.get('WIDTH', 301))
     layers = nn.Linear(20, width), nn.ReLU(), nn.Linear(width, 77), nn.Linear(77, 1)
     model = shard(nn.Sequential(*layers))
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
-    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 50)
+    optimizers, schedulers = optimizers_of(model, int(os.environ.get('OPTIMIZERS', 1)))
     torch.manual_seed(rank)
     if mode == 'whole':
-        app = AppState(model, optimizer)
-        state = cpprun_worker.Snapshot(folder, sharded=app, scheduler=scheduler)
+        app = AppState(model, optimizers)
+        state = cpprun_worker.Snapshot(folder, sharded=app, scheduler=schedulers)
     else:
         state = cpprun_worker.Snapshot(
-            folder, model=model, optimizer=optimizer, scheduler=scheduler
+            folder, model=model, optimizer=optimizers, scheduler=schedulers
         )
     step = state.resume()
     print(f'[rank {rank}] started as process {os.getpid()}', flush=True)
@@ -121,10 +130,10 @@ def main():
     while step < steps:
         cpprun_worker.fault_point(step=step)
         same = torch.Generator().manual_seed(step) if mode == 'together' else None
-        optimizer.zero_grad()
+        model.zero_grad()
         make_gradients(model, same)
-        optimizer.step()
-        scheduler.step()
+        for each in (*optimizers, *schedulers):
+            each.step()
         step += 1
         if rank == 0:
             print(f'[rank 0] step {step}', flush=True)

@@ -29,12 +29,12 @@ from .manifest import sharded_file
 from .state_pickle import StateError
 
 
-class ModelAndOptimizer:
+class ModelAndOptimizers:
     """Both as DCP names them: optimizer states by the name of the parameter."""
 
-    def __init__(self, model, optimizer):
+    def __init__(self, model, optimizers):
         self._model = model
-        self._optimizers = () if optimizer is None else (optimizer,)
+        self._optimizers = tuple(optimizers)
 
     def state_dict(self):
         model, optimizer = dcp_state.get_state_dict(self._model, self._optimizers)

@@ -48,6 +48,7 @@ class Snapshot:
 
     model, optimizer, scheduler, scaler: the same on all ranks (DistributedDataParallel). sampler
         (such as a StatefulDataLoader) is each rank's own. All have state_dict, load_state_dict.
+        optimizer and scheduler may be lists of such objects, in the same order in each run.
     extra: more that is the same on all ranks, by name: objects with state_dict, random generators,
         or plain values (numbers, texts, lists, dicts, tensors), which resume() sets in this dict.
     per_rank: the same for what is each rank's own.
@@ -95,8 +96,9 @@ class Snapshot:
         # path. All nodes have one --snapshot-dir.
         owner = '--snapshot-dir' if launchers and is_same_path(folder, launchers) else folder
         self._folder = os.path.abspath(os.path.expanduser(folder))
-        others = _given(optimizer=optimizer, scheduler=scheduler, scaler=scaler)
-        own = _given(sampler=sampler)
+        others = {**_named('optimizer', optimizer), **_named('scheduler', scheduler)}
+        others |= {} if scaler is None else {'scaler': scaler}
+        own = {} if sampler is None else {'sampler': sampler}
         if per_rank is not None:
             own = joined(per_rank, own) if own else per_rank
         extra = {} if extra is None else extra
@@ -314,5 +316,10 @@ def _without_collections():
             gc.enable()
 
 
-def _given(**named):
-    return {name: value for name, value in named.items() if value is not None}
+def _named(argument, value):
+    """{name in the file: object}. The first one of a list has the name of a single one."""
+    if value is None:
+        return {}
+    if not isinstance(value, (list, tuple)):
+        return {argument: value}
+    return {f'{argument}[{i}]' if i else argument: each for i, each in enumerate(value)}

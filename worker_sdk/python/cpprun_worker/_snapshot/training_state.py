@@ -122,6 +122,14 @@ def _wrong_name(name):
     return ValueError(f'a Snapshot cannot save anything as {name!r}: {reason}')
 
 
+def _not_stateful(name, value):
+    text = f'{name} is a {type(value).__name__}, which has no state_dict and load_state_dict'
+    if isinstance(value, (list, tuple, dict)):
+        place = 'per_rank' if name == 'sampler' else 'extra'
+        text += f'; the further ones belong into {place}, each with a name of its own'
+    return TypeError(text)
+
+
 def joined(of_caller, objects):
     """A view of the caller's dict, which may still change, and of further objects by name. Values
     that are loaded go into the caller's dict."""
@@ -153,8 +161,7 @@ class TrainingState:
                 raise _wrong_name(name)
         for name, value in {**others, 'model': model, 'sampler': per_rank.get('sampler')}.items():
             if value is not None and not _is_stateful(value):
-                kind = type(value).__name__
-                raise TypeError(f'{name} is a {kind}, which has no state_dict and load_state_dict')
+                raise _not_stateful(name, value)
         if whole is not None:
             is_dict = isinstance(whole, MutableMapping)
             is_usable = is_dict or _is_stateful(whole)
@@ -170,7 +177,9 @@ class TrainingState:
         elif _is_sharded(model):
             from . import sharded
 
-            both = sharded.ModelAndOptimizer(unwrapped(model), self._others.pop('optimizer', None))
+            names = [name for name in others if name.partition('[')[0] == 'optimizer']
+            optimizers = [self._others.pop(name) for name in names]
+            both = sharded.ModelAndOptimizers(unwrapped(model), optimizers)
             self._sharded = sharded.Sharded(both, ranks)
             self.model = None
         _refuse_parts_of_fsdp1({**self._others, **extra, 'model': self.model})
