@@ -34,6 +34,13 @@ def _trained(model):
     }
 
 
+def _sparse(model):
+    """The parameters whose gradients are sparse, as DDP finds them."""
+    kinds = (torch.nn.Embedding, torch.nn.EmbeddingBag)
+    layers = (each for each in model.module.modules() if isinstance(each, kinds))
+    return {each.weight for each in layers if each.sparse}
+
+
 def of(model):
     """Names of the parameters in the order of the buckets; None if it is not known (yet). For all
     ranks together, after a backward pass."""
@@ -45,12 +52,26 @@ def of(model):
         # The next forward pass would do this. False also if it has been done before.
         if not reducer._rebuild_buckets() and not _has_rebuilt(model):
             return None
-        # Also of those that were frozen since this DDP was made.
-        names = {parameter: name for name, parameter in model.module.named_parameters()}
-        buckets = reducer._get_zeros_like_grad_buckets()
-        known = [names[each] for bucket in buckets for each in bucket.parameters()]
+        known = _order_of_logger(model) if _sparse(model) else _order_of_buckets(model)
         model.__dict__['_cpprun_bucket_order'] = known
     return known
+
+
+def _order_of_buckets(model):
+    # Also of those that were frozen since this DDP was made.
+    names = {parameter: name for name, parameter in model.module.named_parameters()}
+    buckets = model.reducer._get_zeros_like_grad_buckets()
+    return [names[each] for bucket in buckets for each in bucket.parameters()]
+
+
+def _order_of_logger(model):
+    """Where a bucket is sparse, torch gives none. Its logger notes the order in some steps, which
+    the first ones are; None: in none yet."""
+    model.logger.set_runtime_stats_and_log()
+    noted = model._get_ddp_logging_data().get('rebuilt_per_bucket_param_indices', '')
+    indices = [int(each) for each in noted.replace(',', ' ').split()]
+    names = list(_trained(model))
+    return [names[each] for each in indices] if len(indices) == len(names) else None
 
 
 def _has_rebuilt(model):
@@ -71,9 +92,18 @@ def restore(model, order):
     reducer.prepare_for_backward([])
     with torch.enable_grad():
         # The engine takes the operation first that was created last.
-        parts = [parameters[name].sum() * 0 for name in reversed(order)]
-        torch.stack([part.float().cpu() for part in parts]).sum().backward()
+        sparse = _sparse(model)
+        parts = [_sum(parameters[name], parameters[name] in sparse) for name in reversed(order)]
+        torch.stack([part.float().cpu() * 0 for part in parts]).sum().backward()
     reducer._rebuild_buckets()
     for parameter, grad in grads:
         parameter.grad = grad
     model.__dict__['_cpprun_bucket_order'] = list(order)
+
+
+def _sum(parameter, is_sparse):
+    """A number whose gradient is dense or sparse, as DDP expects it of this parameter."""
+    if not is_sparse:
+        return parameter.sum()
+    first = torch.zeros(1, dtype=torch.long, device=parameter.device)
+    return torch.nn.functional.embedding(first, parameter, sparse=True).sum()
