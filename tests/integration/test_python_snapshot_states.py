@@ -77,6 +77,8 @@ for tensor in (
     found = lines_of(jobs, code)
     assert len(found) == 5
     assert all(line.startswith("StateError: 'odd': ") for line in found), found
+    wrapping = 'tensors that wrap others, as torch.testing._internal.two_tensor.TwoTensor, are not'
+    assert wrapping in found[3]
 
 
 def test_nans_of_all_dtypes_are_refused(jobs):

@@ -209,8 +209,9 @@ class StateWriter:
         storage = tensor.untyped_storage()
         try:
             size, address = storage.nbytes(), storage.data_ptr()
-        except RuntimeError as error:  # of a subclass that wraps other tensors
-            raise StateError(f'it has no memory of its own: {error}') from None
+        except RuntimeError:
+            kind = f'{type(tensor).__module__}.{type(tensor).__qualname__}'
+            raise StateError(f'tensors that wrap others, as {kind}, are not saved') from None
         # A storage has one dtype in a file: memory that is seen as several is saved for each.
         key = (tensor.device, address, size, tensor.dtype) if size else len(self.storages)
         known = self._known.get(key)
