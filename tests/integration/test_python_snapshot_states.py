@@ -256,6 +256,41 @@ print([name for name in saved if name.startswith(('optimizer', 'scheduler'))])
     assert lines_of(jobs, code) == ['True', str(names)]
 
 
+def test_all_tensors_of_sharded_parts_are_loaded_or_missed(jobs):
+    """DCP loads only what the program's state has: nothing of an optimizer without a step."""
+    code = """
+import warnings
+warnings.simplefilter('ignore')  # DCP's, for a program without a process group
+
+def parts(bias=True):
+    torch.manual_seed(0)
+    model = torch.nn.Linear(3, 2, bias=bias)
+    return {'model': model, 'optimizer': torch.optim.Adam(model.parameters())}
+
+def snapshot(parts):
+    return cpprun_worker.Snapshot('runs', sharded=parts)
+
+first = parts()
+for _ in range(3):
+    first['model'](torch.ones(3)).sum().backward()
+    first['optimizer'].step()
+assert snapshot(first).save(3)
+second = parts()
+print(snapshot(second).resume())
+for one, other in zip(*(each['optimizer'].state.values() for each in (first, second))):
+    print(one['step'], *(torch.equal(one[name], other[name]) for name in one))
+print(error_of(lambda: snapshot(parts(bias=False)).resume()).partition('program: ')[2])
+print(snapshot({'model': parts()['model']}).resume())
+"""
+    assert lines_of(jobs, code) == [
+        '3',
+        'tensor(3.) True True True',
+        'tensor(3.) True True True',
+        "the sharded model: the program's state has no 'model.bias', which the snapshot has",
+        '3',
+    ]
+
+
 def test_wrong_arguments_are_refused(jobs):
     code = """
 import collections

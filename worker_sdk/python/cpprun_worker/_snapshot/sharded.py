@@ -15,11 +15,13 @@ import io
 import pickle
 from typing import Any, NamedTuple
 
+import torch
 import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint import state_dict as dcp_state
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from torch.distributed.checkpoint.filesystem import _StorageInfo
+from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 from torch.distributed.checkpoint.planner import LoadItemType
 from torch.distributed.checkpoint.planner_helpers import WriteItemType
 from torch.distributed.checkpoint.stateful import Stateful
@@ -39,6 +41,8 @@ class ModelAndOptimizers:
     def state_dict(self):
         model, optimizer = dcp_state.get_state_dict(self._model, self._optimizers)
         return {'model': model, 'optimizer': optimizer} if self._optimizers else {'model': model}
+
+    state_to_load = state_dict
 
     def load_state_dict(self, state):
         dcp_state.set_state_dict(
@@ -61,6 +65,14 @@ class DictOfParts:
             name: part.state_dict() if isinstance(part, Stateful) else part
             for name, part in self._parts.items()
         }
+
+    def state_to_load(self):
+        """Like get_state_dict(), gives each optimizer the states that its first step makes: DCP
+        loads only what is there."""
+        for part in self._parts.values():
+            if isinstance(part, torch.optim.Optimizer):
+                dcp_state._init_optim_state(part)
+        return self.state_dict()
 
     def load_state_dict(self, state):
         for name, part in self._parts.items():
@@ -100,6 +112,7 @@ class Sharded:
 
     def __init__(self, saved, ranks):
         self._saved, self._ranks = saved, ranks
+        self._state_to_load = getattr(saved, 'state_to_load', saved.state_dict)
         self._layout = _Layout(None, [], b'', b'')
 
     def capture(self, in_memory):
@@ -146,7 +159,7 @@ class Sharded:
         fit at all is left to load()."""
         planner, metadata = _load_planner(), reader.read_metadata()
         try:
-            planner.set_up_planner(self._saved.state_dict(), metadata)
+            planner.set_up_planner(self._state_to_load(), metadata)
             needed = planner.create_local_plan().items
         except (RuntimeError, ValueError):
             return None
@@ -159,14 +172,31 @@ class Sharded:
 
     def load(self, reader):
         """Raises what DCP raises, on all ranks; never its CheckpointException, a BaseException."""
-        state = self._saved.state_dict()
+        state, planner = self._state_to_load(), _load_planner()
         try:
             group = self._ranks.training_group
-            dcp.load(state, storage_reader=reader, planner=_load_planner(), process_group=group)
+            dcp.load(state, storage_reader=reader, planner=planner, process_group=group)
         except CheckpointException as error:
             rank = min(error.failures)
             raise ValueError(f'rank {rank}: {error.failures[rank][0]}') from error
+        left = self._left_out(state, planner)
+        if left:
+            raise ValueError(f"the program's state has no {min(left)!r}, which the snapshot has")
         self._saved.load_state_dict(state)
+
+    def _left_out(self, state, planner):
+        """Names of the saved tensors that no rank has loaded, of the parts that the program has:
+        DCP leaves them out without an error."""
+        loaded, paths = planner.state_dict, planner.metadata.planner_data
+        left = {
+            name
+            for name, saved in planner.metadata.state_dict_metadata.items()
+            if isinstance(saved, TensorStorageMetadata)
+            if name not in loaded and paths and paths[name][0] in state
+        }
+        if not self._ranks.any(left):
+            return set()
+        return set.intersection(*self._ranks.gather(left))
 
 
 def _load_planner():

@@ -189,7 +189,9 @@ class StateWriter:
         if type(tensor) not in _PLAIN_TENSORS and (
             hasattr(tensor, 'to_local') or hasattr(tensor, 'local_shards')
         ):
-            raise StateError('it is sharded over ranks, which is not saved yet')
+            raise StateError(
+                'it is sharded over ranks, so it belongs into sharded={...}, as model and optimizer'
+            )
         if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
             kind = 'nested' if tensor.is_nested else 'quantized' if tensor.is_quantized else ''
             raise StateError(f'{kind or tensor.layout} tensors are not saved')
