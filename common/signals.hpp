@@ -11,6 +11,7 @@ inline constexpr int kLastSignal = 64;  // SIGRTMAX
 // Pure modules include no header of the operating system.
 inline constexpr int kSigInt = 2;
 inline constexpr int kSigQuit = 3;
+inline constexpr int kSigAbort = 6;
 inline constexpr int kSigKill = 9;
 
 // "SIGKILL"; "signal 40" for a number without a name.

@@ -49,7 +49,8 @@ void ExitReporter::ask_last_lines(int local_rank, const std::string& stderr_file
   if (stderr_file.empty()) return events_.ask_tail(local_rank);
   const auto read = [way = poster_, this, local_rank, stderr_file] {
     std::vector<std::string> lines =
-        read_last_lines(stderr_file, limits::kLastLines, limits::kSummaryTextBytes);
+        read_last_lines(stderr_file, limits::kLastLinesReadBytes,
+                        LastLines(limits::kLastLines, limits::kLastLineBytes));
     LoopPoster::post(way,
                      [this, local_rank, lines = std::move(lines)] { on_lines(local_rank, lines); });
   };

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include "common/failure/exception_text.hpp"
+#include "common/failure/failure_class.hpp"
 #include "common/failure/fault_dump.hpp"
 #include "common/text.hpp"
 
@@ -47,16 +49,6 @@ std::optional<Frame> frame_of(std::string_view line) {
 
 }  // namespace
 
-std::string_view without_rank(std::string_view line) {
-  constexpr std::string_view kBegin = "[rank";
-  constexpr std::string_view kEnd = "]: ";
-  if (!line.starts_with(kBegin)) return line;
-  const size_t end = line.find_first_not_of("0123456789", kBegin.size());
-  const bool is_prefix =
-      end != line.npos && end > kBegin.size() && line.substr(end).starts_with(kEnd);
-  return is_prefix ? line.substr(end + kEnd.size()) : line;
-}
-
 // The deepest frame comes first.
 std::string failed_thread_location(const std::vector<std::string>& lines) {
   std::optional<Frame> found;
@@ -73,8 +65,9 @@ std::string error_location(const std::vector<std::string>& lines) {
   if (find_fault_dump(lines)) return failed_thread_location(lines);
   std::optional<Frame> found;
   for (const std::string& raw : lines) {
-    const std::string_view line = without_rank(raw);
-    if (line.starts_with("Traceback (most recent call last)")) found.reset();
+    const std::string_view line = plain_line(raw);
+    // A progress bar may be on the same line.
+    if (line.ends_with("Traceback (most recent call last):")) found.reset();
     std::optional<Frame> frame = frame_of(line);
     const bool is_better = frame && (!found || found->is_installed || !frame->is_installed);
     if (is_better) found = std::move(frame);
@@ -87,7 +80,9 @@ std::string error_location(const WorkerExit& end) {
     const std::string place = error_location(text::split(end.error->traceback, '\n'));
     if (!place.empty()) return place;
   }
-  return error_location(end.last_lines);
+  // A traceback before a signal is of an exception that the program has handled.
+  const bool is_of_end = find_fault_dump(end.last_lines) || !error_text(end).empty();
+  return is_of_end ? error_location(end.last_lines) : "";
 }
 
 }  // namespace cpprun

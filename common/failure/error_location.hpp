@@ -2,16 +2,11 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/failure/worker_exit.hpp"
 
 namespace cpprun {
-
-// Without the "[rank3]: " that torch puts before each line of a traceback, once the program has a
-// process group.
-std::string_view without_rank(std::string_view line);
 
 // "train.py:4 in load" for the deepest frame of a Python traceback that is in no installed package,
 // else the deepest one; "" without a traceback. `lines` may hold several tracebacks: the last

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "common/failure/error_location.hpp"
+#include "common/failure/exception_text.hpp"
 #include "common/failure/fault_dump.hpp"
 #include "common/limits/agent.hpp"
 #include "common/signals.hpp"
@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::array kOwnFaults{"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE",
                                 "SIGILL",  "SIGTRAP", "SIGSYS"};
+
+constexpr int kUncaughtException = 1;  // Python's exit code
 
 bool is_own_fault(int signal) {
   const std::string name = signal_name(signal);
@@ -40,17 +42,22 @@ bool is_exception(std::string_view line) {
   return is_name && (type.ends_with("Error") || type.ends_with("Exception"));
 }
 
+// The first line of a Python warning. Its line of code follows.
+bool is_warning(std::string_view line) { return line.find("Warning: ") != line.npos; }
+
 // The exception, or the last line that is not blank, at the end of these lines.
 std::string last_error(const std::vector<std::string>& lines) {
   std::string last;     // the last line that is not blank
   std::string message;  // it and the lines before, up to the exception that they belong to
   for (auto raw = lines.rbegin(); raw != lines.rend(); ++raw) {
-    const std::string_view line = without_rank(*raw);
+    const std::string_view line = plain_line(*raw);
     const std::string stripped(text::strip(line));
     if (stripped.empty()) continue;
     if (last.empty()) last = stripped;
     message = stripped + (message.empty() ? "" : "\n" + message);
-    if (!is_indented(line)) return is_exception(line) ? message : last;
+    if (is_indented(line)) continue;
+    if (is_exception(line)) return message;
+    return is_warning(line) && message != last ? "" : last;
   }
   return last;
 }
@@ -66,6 +73,8 @@ const char* name_of(FailureClass kind) {
 FailureClass classify(const WorkerExit& end) {
   if (end.is_hang()) return FailureClass::Hang;
   if (end.is_oom_kill) return FailureClass::OutOfMemory;
+  if (end.signal() == kSigAbort && is_short_of_memory(error_text(end)))
+    return FailureClass::OutOfMemory;
   if (end.signal() != 0) {
     return is_own_fault(end.signal()) ? FailureClass::Crash : FailureClass::Killed;
   }
@@ -76,8 +85,15 @@ FailureClass classify(const WorkerExit& end) {
 std::string error_text(const WorkerExit& end) {
   const bool has_message = end.error && end.error->is_readable && !end.error->message.empty();
   if (has_message) return end.error->message;
+  const int signal = end.signal();
   const std::optional<FaultDump> dump = find_fault_dump(end.last_lines);
-  if (!dump) return last_error(end.last_lines);
+  const bool is_uncaught = !dump && (end.exit_code == kUncaughtException || signal == kSigInt);
+  std::string error = python_exception(end.last_lines, is_uncaught);
+  if (error.empty() && signal == kSigAbort) error = cpp_exception(end.last_lines);
+  if (!error.empty()) return error;
+  // The last line before another signal than SIGABRT does not explain the signal.
+  const bool is_explained = signal == 0 || signal == kSigAbort;
+  if (!dump) return is_explained ? last_error(end.last_lines) : "";
   // Before abort() a program prints why.
   const bool has_aborted = dump->error == "Fatal Python error: Aborted";
   if (!has_aborted) return dump->error;

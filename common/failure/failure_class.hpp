@@ -26,9 +26,9 @@ const char* name_of(FailureClass kind);
 // Classifies a failure by exit status and error text. Requires: `end` is a failure.
 FailureClass classify(const WorkerExit& end);
 
-// The worker's own error: the message of its error file, else the exception, or the last line that
-// is not blank, at the end of its stderr (or before its fault dump, or the error of that); "" if
-// there is neither.
+// The worker's own error: the message of its error file, else of its stderr the exception that
+// ended it, the error of its fault dump, or the last line that is not blank. "" if there is none; a
+// signal other than SIGABRT and SIGINT is not explained by the last line.
 std::string error_text(const WorkerExit& end);
 
 // Equal for workers that failed in the same way: class, exit code, and error text without digits

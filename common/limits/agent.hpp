@@ -112,6 +112,10 @@ inline constexpr Duration kLastLinesTimeout = 200ms;
 inline constexpr size_t kErrorFileBytes = 1 << 20;  // larger error files are cut
 inline constexpr size_t kSummaryTextBytes =
     16 * 1024;  // per worker, on the wire and in the summary
+// Kept of each of a worker's last lines, such as one with all names of a model's parameters.
+inline constexpr size_t kLastLineBytes = 1024;
+// Read for them at the end of a log file, for lines may be long.
+inline constexpr size_t kLastLinesReadBytes = 1 << 20;
 // Of a worker's error in a line about its failure; the summary shows all of it.
 inline constexpr size_t kErrorTextBytes = 300;
 // A worker's last lines on the wire. With two texts of 16 KiB, a failure summary and the other

@@ -16,27 +16,46 @@ size_t last_lines_at(std::string_view text, int64_t lines) {
   return 0;
 }
 
-std::vector<std::string> split_last_lines(std::string_view tail, size_t count) {
-  std::vector<std::string> lines;
-  if (tail.ends_with('\n')) tail.remove_suffix(1);
-  while (lines.size() < count && !tail.empty()) {
-    const size_t start = tail.rfind('\n');
-    const bool is_first = start == std::string_view::npos;
-    std::string_view line = is_first ? tail : tail.substr(start + 1);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    lines.emplace_back(line);
-    tail = is_first ? std::string_view() : tail.substr(0, start);
+void LastLines::feed(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const size_t end = std::min(bytes.find_first_of("\r\n"), bytes.size());
+    if (end > 0) add_to_line(bytes.substr(0, end));
+    if (end == bytes.size()) return;
+    has_line_ = true;
+    has_return_ = bytes[end] == '\r';
+    if (!has_return_) end_line();
+    bytes.remove_prefix(end + 1);
   }
-  std::ranges::reverse(lines);
+}
+
+void LastLines::add_to_line(std::string_view bytes) {
+  if (has_return_) line_.clear();
+  has_return_ = false;
+  has_line_ = true;
+  line_.append(bytes.substr(0, line_bytes_ - line_.size()));
+}
+
+void LastLines::end_line() {
+  lines_.push_back(std::move(line_));
+  line_.clear();
+  has_line_ = false;
+  if (lines_.size() > count_) lines_.pop_front();
+}
+
+std::vector<std::string> LastLines::lines() const {
+  std::vector<std::string> lines(lines_.begin(), lines_.end());
+  if (has_line_) lines.push_back(line_);
+  if (lines.size() > count_) lines.erase(lines.begin());
   return lines;
 }
 
-std::vector<std::string> read_last_lines(const std::string& path, size_t count, size_t bytes) {
+std::vector<std::string> read_last_lines(const std::string& path, size_t bytes, LastLines last) {
   const std::optional<RegularFile> file = open_regular_file(path);
   if (!file) return {};
   const size_t size = std::min(bytes, static_cast<size_t>(file->info.st_size));
   const off_t from = file->info.st_size - static_cast<off_t>(size);
-  return split_last_lines(read_part(file->fd.get(), from, size), count);
+  last.feed(read_part(file->fd.get(), from, size));
+  return last.lines();
 }
 
 }  // namespace cpprun

@@ -20,11 +20,7 @@ struct ReadRequest {
 // Long lines are cut.
 std::vector<std::string> lines_of(const std::string& path) {
   constexpr size_t kBytes = limits::kTailLines * limits::kLineBytesReported;
-  std::vector<std::string> lines = read_last_lines(path, limits::kTailLines, kBytes);
-  for (std::string& line : lines) {
-    if (line.size() > limits::kLineBytesReported) line.resize(limits::kLineBytesReported);
-  }
-  return lines;
+  return read_last_lines(path, kBytes, LastLines(limits::kTailLines, limits::kLineBytesReported));
 }
 
 std::vector<control::LogLines> read_all(std::vector<ReadRequest> requests) {

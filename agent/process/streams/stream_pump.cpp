@@ -6,12 +6,9 @@
 #include <algorithm>
 
 #include "common/limits/agent.hpp"
-#include "common/machine/last_lines.hpp"
 
 namespace cpprun {
 namespace {
-
-constexpr size_t kTailBytes = limits::kSummaryTextBytes;
 
 bool contains_any(std::string_view line, const std::vector<std::string>& filters) {
   return std::ranges::any_of(filters, [&](const std::string& filter) {
@@ -48,9 +45,7 @@ void StreamPump::on_bytes(std::string_view bytes, Instant now) {
   const std::string_view shown = has_lines_only ? lines_.feed(bytes) : bytes;
   if (stream_.duplicate_file) add_duplicates(shown);
   if (console_ != nullptr) show(shown, now);
-  if (!stream_.is_stderr) return;
-  tail_.append(bytes.substr(bytes.size() - std::min(bytes.size(), kTailBytes)));
-  if (tail_.size() > 2 * kTailBytes) tail_.erase(0, tail_.size() - kTailBytes);
+  if (stream_.is_stderr) last_lines_.feed(bytes);
 }
 
 void StreamPump::show(std::string_view bytes, Instant now) {
@@ -119,10 +114,6 @@ void StreamPump::write_file(LogFile& file, std::string_view bytes) {
       return;
     }
   }
-}
-
-std::vector<std::string> StreamPump::last_lines() const {
-  return split_last_lines(tail_, limits::kLastLines);
 }
 
 }  // namespace cpprun

@@ -11,6 +11,8 @@
 #include "agent/process/streams/line_splitter.hpp"
 #include "agent/process/streams/output.hpp"
 #include "agent/process/streams/progress_bars.hpp"
+#include "common/limits/agent.hpp"
+#include "common/machine/last_lines.hpp"
 #include "common/time.hpp"
 
 namespace cpprun {
@@ -34,7 +36,7 @@ class StreamPump {
   Console* console() const { return console_; }
   bool must_wait() const { return console_ != nullptr && console_->is_full(); }
   bool writes_file() const { return stream_.file != nullptr; }
-  std::vector<std::string> last_lines() const;
+  std::vector<std::string> last_lines() const { return last_lines_.lines(); }
 
   Instant close_at = Instant::never();  // close the stream at this time: its worker has ended
   bool is_paused = false;               // not watched while its console is full
@@ -57,7 +59,7 @@ class StreamPump {
   bool is_bar_ = false;  // what the splitter holds continues a progress bar
   LineSplitter duplicates_;
   Instant part_deadline_ = Instant::never();
-  std::string tail_;
+  LastLines last_lines_{limits::kLastLines, limits::kLastLineBytes};
 };
 
 }  // namespace cpprun

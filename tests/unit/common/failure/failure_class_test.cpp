@@ -39,6 +39,10 @@ TEST(FailureClass, RecognizesOutOfMemory) {
   EXPECT_EQ(word_of(wrote("MemoryError: no room")), "out_of_memory");
   EXPECT_EQ(word_of(wrote("terminate called: std::bad_alloc")), "out_of_memory");
   EXPECT_EQ(word_of(wrote("DefaultCPUAllocator: can't allocate memory: 4 GB")), "out_of_memory");
+  EXPECT_EQ(word_of(ended(-SIGABRT, {"terminate called after throwing an instance of "
+                                     "'std::bad_alloc'",
+                                     "  what():  std::bad_alloc"})),
+            "out_of_memory");
   EXPECT_EQ(word_of(wrote("torch.OutOfMemoryError: CUDA")), "user_error") << "another memory";
 }
 
@@ -82,7 +86,76 @@ TEST(ErrorTextOfWorker, HasAllLinesOfAnExceptionsMessage) {
   EXPECT_EQ(error_text(ended(1, {"Traceback:", "  File \"a.py\", line 1", "    stop()"})), "stop()")
       << "no exception";
   EXPECT_EQ(error_text(ended(1, {"KeyError: 1", "two", "  three"})), "three") << "of another line";
+  EXPECT_EQ(error_text(ended(1, {"a.py:4: UserWarning: no", "  warnings.warn("})), "");
   EXPECT_EQ(error_text(ended(1, {"two words Error: no", "  end"})), "end") << "no exception's name";
+}
+
+TEST(ErrorTextOfWorker, IsTheWholeExceptionOfTheLastTraceback) {
+  const std::vector<std::string> cuda{"[rank0]:   File \"a.py\", line 1, in <module>",
+                                      "[rank0]:     step()",
+                                      "[rank0]: RuntimeError: CUDA error: device-side assert",
+                                      "[rank0]: For debugging set CUDA_LAUNCH_BLOCKING=1",
+                                      "",
+                                      "[rank0]: Compile with",
+                                      "",
+                                      "[rank0]:[W ProcessGroupNCCL.cpp] Warning: not destroyed"};
+  const std::string whole =
+      "RuntimeError: CUDA error: device-side assert\nFor debugging set CUDA_LAUNCH_BLOCKING=1\n"
+      "Compile with";
+  EXPECT_EQ(error_text(ended(1, cuda)), whole);
+  EXPECT_EQ(error_text(ended(-SIGABRT, cuda)), whole) << "torch prints no other exceptions";
+  std::vector<std::string> plain{"Traceback (most recent call last):",
+                                 "  File \"a.py\", line 1, in f",
+                                 "    f()",
+                                 "ValueError: no",
+                                 "",
+                                 "wandb: done"};
+  EXPECT_EQ(error_text(ended(1, plain)), "ValueError: no\nwandb: done");
+  std::vector<std::string> native = plain;
+  native.insert(native.begin() + 4, {"Exception raised from check at a.cpp:1", "frame #0: f"});
+  EXPECT_EQ(error_text(ended(1, native)), "ValueError: no");
+  EXPECT_EQ(error_text(ended(3, plain)), "wandb: done") << "no exception ended the program";
+  plain.insert(plain.begin() + 4,
+               {"Exception ignored in: <a>", "  File \"b.py\", line 2, in g", "TypeError: other"});
+  EXPECT_EQ(error_text(ended(1, plain)), "ValueError: no") << "of a destructor";
+  plain.insert(plain.begin() + 4, 20, "epoch");
+  EXPECT_EQ(error_text(ended(1, plain)), "wandb: done") << "the program continued";
+}
+
+TEST(ErrorTextOfWorker, IsTheCppExceptionThatNothingCaught) {
+  const auto aborted = [](std::vector<std::string> lines) {
+    return error_text(ended(-SIGABRT, std::move(lines)));
+  };
+  EXPECT_EQ(
+      aborted({"terminate called after throwing an instance of 'c10::DistBackendError'",
+               "  what():  [Rank 1] Watchdog caught collective operation timeout", "of 10 s",
+               "Exception raised from checkTimeout at ProcessGroupNCCL.cpp:635",
+               "frame #0: c10::Error::Error()", "", "Exception raised from watchdog",
+               "frame #0: c10::Error::Error()", ""}),
+      "c10::DistBackendError: [Rank 1] Watchdog caught collective operation timeout\nof 10 s");
+  EXPECT_EQ(aborted({"  what():  no GPU", "Fatal Python error: Aborted"}), "no GPU");
+  EXPECT_EQ(aborted({"terminate called"}), "terminate called");
+}
+
+TEST(ErrorTextOfWorker, IsNotTheLastLineBeforeASignal) {
+  for (int signal : {SIGKILL, SIGTERM, SIGSEGV, SIGBUS}) {
+    EXPECT_EQ(error_text(ended(-signal, {"train.py:4: UserWarning: a", "  warn()"})), "") << signal;
+  }
+  EXPECT_EQ(error_text(ended(-SIGABRT, {"double free or corruption"})),
+            "double free or corruption");
+  EXPECT_EQ(error_text(ended(-SIGINT, {"  File \"a.py\", line 1, in f", "KeyboardInterrupt"})),
+            "KeyboardInterrupt");
+}
+
+TEST(ErrorTextOfWorker, OfAnExceptionGroupHasNoBars) {
+  EXPECT_EQ(error_text(ended(
+                1, {"  + Exception Group Traceback (most recent call last):",
+                    "  |   File \"a.py\", line 18, in <module>", "  |     raise ExceptionGroup()",
+                    "  | ExceptionGroup: two (2 sub-exceptions)",
+                    "  +-+---------------- 1 ----------------", "    | ValueError: a",
+                    "    +---------------- 2 ----------------", "    | KeyError: 'b'",
+                    "    +------------------------------------"})),
+            "ExceptionGroup: two (2 sub-exceptions)\nValueError: a\nKeyError: 'b'");
 }
 
 TEST(ErrorTextOfWorker, IsTheErrorOfAFaultDump) {

@@ -14,11 +14,15 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
+std::vector<std::string> last(const std::string& path, size_t bytes = 1000) {
+  return read_last_lines(path, bytes, LastLines(3, 8));
+}
+
 class LastLinesOfFile : public testing::Test {
  public:
   std::vector<std::string> of(const std::string& text, size_t bytes = 1000) {
     std::ofstream(path, std::ios::binary) << text;
-    return read_last_lines(path, 3, bytes);
+    return last(path, bytes);
   }
   const test::TempFolder folder;
   const std::string path = folder.path() + "/log";
@@ -36,11 +40,34 @@ TEST_F(LastLinesOfFile, AreLimitedInNumberAndBytes) {
 }
 
 TEST_F(LastLinesOfFile, AreEmptyWithoutARegularFile) {
-  EXPECT_THAT(read_last_lines("", 3, 1000), IsEmpty());
-  EXPECT_THAT(read_last_lines(path + "/none", 3, 1000), IsEmpty());
-  EXPECT_THAT(read_last_lines(folder.path(), 3, 1000), IsEmpty());
+  EXPECT_THAT(last(""), IsEmpty());
+  EXPECT_THAT(last(path + "/none"), IsEmpty());
+  EXPECT_THAT(last(folder.path()), IsEmpty());
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  EXPECT_THAT(read_last_lines(path, 3, 1000), IsEmpty());
+  EXPECT_THAT(last(path), IsEmpty());
+}
+
+std::vector<std::string> fed(const std::vector<std::string>& parts) {
+  LastLines last(3, 8);
+  for (const std::string& part : parts) last.feed(part);
+  return last.lines();
+}
+
+TEST(LastLinesOfStream, AreTheLastOnes) {
+  EXPECT_THAT(fed({}), IsEmpty());
+  EXPECT_THAT(fed({"a\nb\nc\nd\n"}), ElementsAre("b", "c", "d"));
+  EXPECT_THAT(fed({"a\nb", "b\nc\n", "d"}), ElementsAre("bb", "c", "d"));
+  EXPECT_THAT(fed({"a\r", "\nb"}), ElementsAre("a", "b"));
+}
+
+TEST(LastLinesOfStream, HaveTheBeginningOfALongLine) {
+  EXPECT_THAT(fed({"Error: a b\nx", std::string(1 << 20, 'x'), "x\nend"}),
+              ElementsAre("Error: a", "xxxxxxxx", "end"));
+}
+
+TEST(LastLinesOfStream, HaveTheLastStateOfAProgressBar) {
+  EXPECT_THAT(fed({"\r 10%", "\r 20%\r", " 30%\nend"}), ElementsAre(" 30%", "end"));
+  EXPECT_THAT(fed({" 10%\r 20%\r"}), ElementsAre(" 20%"));
 }
 
 TEST(LastLinesOfText, BeginAtAnOffset) {

@@ -3,7 +3,6 @@
 #include "agent/process/streams/line_splitter.hpp"
 #include "agent/process/streams/progress_bars.hpp"
 #include "common/limits/agent.hpp"
-#include "common/machine/last_lines.hpp"
 
 namespace cpprun {
 namespace {
@@ -83,13 +82,6 @@ TEST(StatesToLines, EachStateIsALineHoweverTheTextIsCut) {
 TEST(ProgressBars, EachStateOnATerminalHasThePrefix) {
   EXPECT_EQ(with_prefix_of_states("\r 10%\r 20%\r", "[0]:"), "\r[0]: 10%\r[0]: 20%\r[0]:");
   EXPECT_EQ(with_prefix_of_states("one\r\ntwo\n", "[0]:"), "one\r\ntwo\n");
-}
-
-TEST(LastLines, KeepsTheLastOnes) {
-  EXPECT_EQ(split_last_lines("", 3), std::vector<std::string>{});
-  EXPECT_EQ(split_last_lines("a\nb\nc\nd\n", 3), (std::vector<std::string>{"b", "c", "d"}));
-  EXPECT_EQ(split_last_lines("a\r\nb", 3), (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(split_last_lines("only", 1), std::vector<std::string>{"only"});
 }
 
 }  // namespace
