@@ -31,7 +31,11 @@ constexpr std::array kHints{
          "signal=SIGBUS|insufficient shared memory|No space left on device: '/dev/shm|"
          "unable to write to file </torch_",
          "shared memory is full. Make /dev/shm larger (docker run --shm-size=8g, or "
-         "--ipc=host), or use fewer DataLoader workers"},
+         "--ipc=host), or use fewer DataLoader workers. If `df /dev/shm` shows room: a file that "
+         "the program maps (mmap, numpy.memmap) has become shorter, or its disk has failed"},
+    Hint{"dataloader_killed", "A DataLoader worker is killed", "is killed by signal: Killed",
+         "another program killed a process of the DataLoader, usually the kernel's OOM killer. "
+         "Check dmesg and the container's memory limit, and use fewer DataLoader workers"},
     Hint{"port_in_use", "Address already in use",
          "Address already in use|EADDRINUSE|errno: 98|address already in use",
          "another process listens on this port, often an earlier run of the same script. Do "
@@ -111,7 +115,8 @@ constexpr std::array kHints{
          "MASTER_ADDR:MASTER_PORT, use --worker-store=agent"},
     Hint{"collective_timeout", "A collective timed out",
          "Watchdog caught collective operation timeout|collective operation timeout|"
-         "Operation timed out!|Application timeout caused pair closure",
+         "Operation timed out!|Application timeout caused pair closure|"
+         "ms for recv operation to complete|ms for send operation to complete",
          "a rank did not reach the collective in time: an uneven number of batches, a slow "
          "save on rank 0, or a rank that hangs. Look at the ranks without this error"},
     Hint{"nan", "The loss is not a number",

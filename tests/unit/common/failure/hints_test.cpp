@@ -55,8 +55,13 @@ TEST(Hints, RealErrorsMatchTheirRow) {
        "unused_parameters"},
       {"TimeoutError: The client socket has timed out after 60000ms", "rendezvous_timeout"},
       {"Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3", "collective_timeout"},
+      {"RuntimeError: [unbound_buffer.cc:78] Timed out waiting 3000ms for recv operation to "
+       "complete",
+       "collective_timeout"},
       {"RuntimeError: DataLoader worker is killed by signal: Bus error. insufficient shared memory",
        "shared_memory"},
+      {"RuntimeError: DataLoader worker (pid 27218) is killed by signal: Killed. ",
+       "dataloader_killed"},
       {"OSError: [Errno 28] No space left on device", "disk_full"},
       {"OSError: [Errno 24] Too many open files", "too_many_files"},
       {"RuntimeError: can't start new thread", "no_threads"},
