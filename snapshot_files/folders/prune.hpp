@@ -28,8 +28,9 @@ std::vector<int64_t> steps_to_remove(std::vector<int64_t> complete, const KeepRu
 inline constexpr const char* kBadMarkName = "marked-bad";
 
 // Removes the snapshot folders that `rule` does not keep, incomplete ones older than the newest
-// complete one, and drafts of dead writers. Returns the removed paths. Error: the first failure;
-// the others are removed nevertheless.
+// complete one, and drafts of dead writers. A folder step-<n> without a manifest stays: another
+// program, such as one with torch's DCP, has written it. Returns the removed paths. Error: the
+// first failure; the others are removed nevertheless.
 //
 // A writer counts as dead if it wrote on this machine since its boot, no process holds the draft's
 // lock, and nothing in the draft has changed for limits::kDraftMinAge. If it wrote on another

@@ -310,6 +310,25 @@ print(snapshot.resume())
     assert len(output) < 1000
 
 
+def test_checkpoints_of_other_programs_stay(jobs):
+    """torchtitan's are called step-<n> as well."""
+    code = f"""
+import os, sys
+sys.path.insert(0, {str(ROOT / 'worker_sdk' / 'python')!r})
+import cpprun_worker
+for step in 1, 3, 5:
+    os.makedirs(f'runs/step-{{step}}')
+    open(f'runs/step-{{step}}/.metadata', 'w').close()
+snapshot = cpprun_worker.Snapshot('runs', extra={{'one': 1}}, in_memory=False, keep=1)
+print([snapshot.save(step) for step in (2, 3, 4)])
+"""
+    code, output = jobs.run(PYTHON, '-c', code)
+    assert (code, output.splitlines()[-1:]) == (0, ['[True, False, True]']), output
+    assert 'step-3 is there and has no manifest.json, so it is no snapshot of cpprun' in output
+    assert sorted(os.listdir(jobs.folder / 'runs')) == ['step-1', 'step-3', 'step-4', 'step-5']
+    assert os.listdir(jobs.folder / 'runs/step-3') == ['.metadata']
+
+
 def test_what_is_no_manifest_is_skipped(jobs):
     """A FIFO without a writer would hold open()."""
     makers = os.mkfifo, os.mkdir, lambda path: os.symlink('/dev/zero', path)

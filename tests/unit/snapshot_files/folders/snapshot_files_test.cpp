@@ -172,8 +172,8 @@ TEST_F(CatalogTest, VerifyFindsDamageThatSizesDoNotShow) {
 
 TEST_F(CatalogTest, PruneKeepsTheNewestAndRemovesDraftsOfDeadWriters) {
   for (const int64_t step : {1, 2, 3, 4, 5}) snapshot(step);
-  ASSERT_TRUE(files_.remove_file("d/step-2/manifest.json").ok());
-  ASSERT_TRUE(files_.remove_file("d/step-5/manifest.json").ok());
+  ASSERT_TRUE(files_.remove_file("d/step-2/model.pt").ok());
+  ASSERT_TRUE(files_.remove_file("d/step-5/model.pt").ok());
   Result<Draft> alive = Draft::create(files_, "d", 6, make_nonce());
   ASSERT_TRUE(alive.ok());
   ASSERT_TRUE(Draft::create(files_, "d", 7, make_nonce()).ok());  // its writer ends immediately
@@ -181,7 +181,7 @@ TEST_F(CatalogTest, PruneKeepsTheNewestAndRemovesDraftsOfDeadWriters) {
   put("d/.hidden.tmp", "somebody else's");
   const Pruned pruned = prune(files_, "d", {.last = 1, .every = 3});
   EXPECT_TRUE(pruned.status.ok());
-  EXPECT_EQ(look(), "4 3 ; 5 it has no manifest.json");
+  EXPECT_EQ(look(), "4 3 ; 5 its file model.pt is missing");
   std::vector<std::string> names;
   const std::vector<Entry> left = *files_.list("d");
   for (const Entry& entry : left) names.push_back("d/" + entry.name);
@@ -201,7 +201,7 @@ std::vector<std::string> names_in(FileLayer& files) {
 
 TEST_F(CatalogTest, PruneSetsAsideLaterStepsThanTheWrittenOne) {
   for (const int64_t step : {100, 140, 160, 120}) snapshot(step);
-  ASSERT_TRUE(files_.remove_file("d/step-160/manifest.json").ok());
+  ASSERT_TRUE(files_.remove_file("d/step-160/model.pt").ok());
   const Pruned pruned = prune(files_, "d", {.last = 2}, 120);
   EXPECT_TRUE(pruned.status.ok());
   EXPECT_THAT(pruned.removed, IsEmpty());
@@ -213,6 +213,22 @@ TEST_F(CatalogTest, PruneSetsAsideLaterStepsThanTheWrittenOne) {
   // Renamed back by hand, it is unchanged.
   ASSERT_TRUE(files_.rename(pruned.set_aside[1], "d/step-140").ok());
   EXPECT_EQ(look(), "140 120 100 ");
+}
+
+TEST_F(CatalogTest, CheckpointsOfOtherProgramsStay) {
+  for (const int64_t step : {1, 2, 5}) {
+    const std::string path = "d/" + snapshot_name(step);
+    ASSERT_TRUE(files_.make_folder(path).ok());
+    put(path + "/.metadata", "of DCP");
+  }
+  for (const int64_t step : {3, 4}) snapshot(step);
+  const Pruned pruned = prune(files_, "d", {.last = 1}, 4);
+  EXPECT_TRUE(pruned.status.ok());
+  EXPECT_THAT(names_in(files_), ElementsAre("step-1", "step-2", "step-4", "step-5"));
+  Result<Draft> draft = Draft::create(files_, "d", 5, make_nonce());
+  ASSERT_TRUE(draft.ok());
+  EXPECT_THAT(draft->publish().error().text, HasSubstr("it is no snapshot of cpprun"));
+  EXPECT_TRUE(files_.exists("d/step-5/.metadata"));
 }
 
 TEST_F(CatalogTest, MarkBadSetsAsideTheStepAndAllLaterOnes) {
