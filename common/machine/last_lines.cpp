@@ -17,6 +17,9 @@ size_t last_lines_at(std::string_view text, int64_t lines) {
 }
 
 void LastLines::feed(std::string_view bytes) {
+  const size_t needed = last_lines_at(bytes, static_cast<int64_t>(count_) + 1);
+  if (needed > 0) *this = LastLines(count_, line_bytes_);
+  bytes.remove_prefix(needed);
   while (!bytes.empty()) {
     const size_t end = std::min(bytes.find_first_of("\r\n"), bytes.size());
     if (end > 0) add_to_line(bytes.substr(0, end));

@@ -29,6 +29,7 @@ TEST_F(SnapshotsBetweenAgents, ReplacesAnotherSnapshotOfTheSameStep) {
   has({{"model.pt", "new"}});
   fs::create_directories(here / "step-20");
   std::ofstream(here / "step-20" / "model.pt") << "old and incomplete";
+  std::ofstream(here / "step-20" / "manifest.json") << "{";
   serves();
   ASSERT_TRUE(fetches().status);
   expect_here({{"model.pt", "new"}});
