@@ -134,11 +134,14 @@ constexpr std::array kHints{
          "the snapshot belongs to another model. Other shapes come from other settings: go back "
          "to those, or save into another folder. Names that begin with `module.` come from a "
          "wrapped model (use cpprunctl snapshot convert --strip-prefix module.)"},
-    Hint{"interrupted", "Ended by a signal from outside",
-         "signal=SIGKILL|signal=SIGTERM|"
-         "signal=SIGINT|signal=SIGHUP|signal=SIGXCPU",
+    Hint{"killed", "Ended by SIGKILL", "signal=SIGKILL",
          "another program sent this signal: a user, a scheduler, a container's limit, or the "
          "OOM killer of an outer cgroup. Check dmesg"},
+    Hint{"interrupted", "Ended by a signal from outside",
+         "signal=SIGTERM|signal=SIGINT|signal=SIGHUP",
+         "another program sent this signal, such as a user or a scheduler"},
+    Hint{"cpu_time", "Ended by SIGXCPU", "signal=SIGXCPU",
+         "the process has used the CPU time of its limit. Raise it (ulimit -t)"},
     Hint{"unjoined_thread", "terminate called without an active exception",
          "terminate called without an active exception",
          "a thread was still running when its object was destroyed. torch's Gloo does this if "

@@ -52,7 +52,11 @@ std::optional<int64_t> step_of_name(std::string_view name) {
 
 Result<Manifest> read_manifest(FileLayer& files, const std::string& path) {
   const std::string name = path + "/" + kManifestName;
-  if (!files.exists(name)) return incomplete(std::string("it has no ") + kManifestName);
+  if (!files.exists(name)) {
+    const bool is_of_dcp = files.exists(path + "/" + kDcpMetadataName);
+    return incomplete(std::string("it has no ") + kManifestName +
+                      (is_of_dcp ? "; it is a checkpoint of torch.distributed.checkpoint" : ""));
+  }
   Result<std::unique_ptr<File>> file = files.open_to_read(name);
   if (!file) return file.error();
   Result<uint64_t> size = (*file)->size();

@@ -27,7 +27,7 @@ Error wrong(const std::string& why) {
 
 // Neither a path nor a hidden file, except for the one of torch.distributed.checkpoint.
 bool is_file_name(std::string_view name) {
-  const bool is_hidden = name.starts_with('.') && name != ".metadata";
+  const bool is_hidden = name.starts_with('.') && name != kDcpMetadataName;
   return archive::is_plain_name(name) && name.size() <= kNameBytes && !is_hidden &&
          name != kManifestName;
 }

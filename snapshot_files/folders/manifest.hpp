@@ -14,6 +14,8 @@ namespace cpprun::snapshot_files {
 inline constexpr const char* kManifestName = "manifest.json";
 inline constexpr const char* kModelName = "model.pt";
 inline constexpr const char* kOptimizerName = "optim.pt";
+// Of a sharded snapshot, and of each checkpoint of torch.distributed.checkpoint (DCP).
+inline constexpr const char* kDcpMetadataName = ".metadata";
 std::string rank_file_name(int rank);  // "rank-3.pt"
 
 struct ManifestFile {

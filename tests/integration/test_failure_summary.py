@@ -70,7 +70,7 @@ ROWS = {
     'bus error': (
         ranks(r1='kill -BUS $$'), {'class': 'crash', 'hint': 'shared_memory'}),
     'killed': (
-        ranks(r1='kill -KILL $$'), {'class': 'killed', 'signal': 'SIGKILL', 'hint': 'interrupted'}),
+        ranks(r1='kill -KILL $$'), {'class': 'killed', 'signal': 'SIGKILL', 'hint': 'killed'}),
     'terminated from outside': (
         ranks(r1='kill -TERM $$'), {'class': 'killed', 'signal': 'SIGTERM'}),
     'CUDA out of memory': (

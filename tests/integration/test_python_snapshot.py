@@ -320,10 +320,12 @@ for step in 1, 3, 5:
     os.makedirs(f'runs/step-{{step}}')
     open(f'runs/step-{{step}}/.metadata', 'w').close()
 snapshot = cpprun_worker.Snapshot('runs', extra={{'one': 1}}, in_memory=False, keep=1)
-print([snapshot.save(step) for step in (2, 3, 4)])
+print([snapshot.save(step) for step in (2, 3, 4)], snapshot.resume())
 """
     code, output = jobs.run(PYTHON, '-c', code)
-    assert (code, output.splitlines()[-1:]) == (0, ['[True, False, True]']), output
+    assert (code, output.splitlines()[-1:]) == (0, ['[True, False, True] 4']), output
+    reason = 'it has no manifest.json; it is a checkpoint of torch.distributed.checkpoint'
+    assert f"step-5 can't be used ({reason})" in output
     assert 'step-3 is there and has no manifest.json, so it is no snapshot of cpprun' in output
     assert sorted(os.listdir(jobs.folder / 'runs')) == ['step-1', 'step-3', 'step-4', 'step-5']
     assert os.listdir(jobs.folder / 'runs/step-3') == ['.metadata']

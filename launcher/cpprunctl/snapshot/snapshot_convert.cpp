@@ -246,7 +246,7 @@ bool is_file_name(const std::string& path) {
 // torch.distributed.checkpoint's format, which Python alone reads.
 Status is_not_sharded(const std::string& path) {
   const Result<FoundSnapshot> found = complete_snapshot(path);
-  if (!found || found->manifest.find(".metadata") == nullptr) return {};
+  if (!found || found->manifest.find(kDcpMetadataName) == nullptr) return {};
   const std::string reader = "torch.distributed.checkpoint.format_utils dcp_to_torch ";
   return Error{ErrorKind::BadValue, path + " is sharded; 'python -m cpprun_worker.to_safetensors " +
                                         path + " FILE' writes its model, 'python -m " + reader +

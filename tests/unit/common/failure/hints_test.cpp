@@ -84,7 +84,12 @@ TEST(Hints, AMissingStoreSuggestsTheAgentsStore) {
 TEST(Hints, TheExitStatusCountsToo) {
   WorkerExit end;
   end.exit_code = -9;
+  EXPECT_EQ(id_of(end, classify(end)), "killed");
+  end.exit_code = -15;
   EXPECT_EQ(id_of(end, classify(end)), "interrupted");
+  end.exit_code = -24;
+  EXPECT_EQ(id_of(end, classify(end)), "cpu_time");
+  end.exit_code = -9;
   end.is_oom_kill = true;
   EXPECT_EQ(id_of(end, classify(end)), "out_of_memory");
   end = {};

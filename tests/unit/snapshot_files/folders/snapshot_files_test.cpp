@@ -149,14 +149,17 @@ TEST_F(CatalogTest, ExplainsAnIncompleteSnapshot) {
   const std::string two = snapshot(2), three = snapshot(3), four = snapshot(4);
   snapshot(5, /*step_in_manifest=*/6);
   ASSERT_TRUE(files_.remove_file(two + "/manifest.json").ok());
+  ASSERT_TRUE(files_.remove_file(snapshot(8) + "/manifest.json").ok());
+  put(two + "/.metadata", "");
   ASSERT_TRUE(files_.remove_file(three + "/model.pt").ok());
   ASSERT_TRUE(
       (*files_.open_to_write(four + "/model.pt"))->write_at(5, archive::bytes_of("6")).ok());
   put("d/step-7", "no folder");
   EXPECT_EQ(look(),
-            "1 ; 7 it is no folder; 5 its manifest has step 6; "
+            "1 ; 8 it has no manifest.json; 7 it is no folder; 5 its manifest has step 6; "
             "4 its file model.pt has 6 bytes, by the manifest it has 5; "
-            "3 its file model.pt is missing; 2 it has no manifest.json");
+            "3 its file model.pt is missing; "
+            "2 it has no manifest.json; it is a checkpoint of torch.distributed.checkpoint");
   EXPECT_EQ(look(1), look());
 }
 

@@ -136,7 +136,9 @@ def look_at(path):
         raise SnapshotFileError('its name is not step-<n>')
     manifest_path = f'{path}/{MANIFEST}'
     if not os.path.lexists(manifest_path):
-        raise SnapshotFileError(f'it has no {MANIFEST}')
+        is_of_dcp = os.path.lexists(f'{path}/{SHARDED_METADATA}')
+        other = '; it is a checkpoint of torch.distributed.checkpoint' if is_of_dcp else ''
+        raise SnapshotFileError(f'it has no {MANIFEST}{other}')
     made = _read(manifest_path)
     if made['step'] != step:
         raise SnapshotFileError(f'its manifest has step {made["step"]}')
