@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/optim/schedulers/reduce_on_plateau_scheduler.h>
+#include <torch/optim/schedulers/step_lr.h>
 #include <torch/optim/sgd.h>
 
 #include <filesystem>
@@ -12,6 +14,7 @@
 
 #include "cpprun/nn/parallel/distributed_data_parallel.hpp"
 #include "cpprun/optim/grad_scaler.hpp"
+#include "cpprun/optim/lr_schedulers.hpp"
 #include "cpprun/optim/swa_utils.hpp"
 #include "cpprun/snapshot/snapshot.hpp"
 #include "snapshot_files/folders/catalog.hpp"
@@ -26,6 +29,16 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::internal::CaptureStderr;
 using ::testing::internal::GetCapturedStderr;
+
+template <class Object>
+concept Trackable = requires(Snapshot& snapshot, Object& object) {
+  snapshot.track("one", object);
+};
+
+// LibTorch's schedulers do not give their state.
+static_assert(Trackable<optim::StepLR>);
+static_assert(!Trackable<torch::optim::StepLR>);
+static_assert(!Trackable<torch::optim::ReduceLROnPlateauScheduler>);
 
 class StatefulObjects : public ::testing::Test {
  protected:

@@ -40,8 +40,10 @@ namespace torch::nn {
 class Module;
 }
 namespace torch::optim {
+class LRScheduler;
 class Optimizer;
-}
+class ReduceLROnPlateauScheduler;
+}  // namespace torch::optim
 namespace cpprun::data {
 class DistributedSampler;
 }
@@ -270,6 +272,11 @@ class Snapshot {
   Snapshot& track(const std::string& name, torch::optim::Optimizer& optimizer);
   /// A scheduler, by its state_dict() and the rates of its optimizer.
   Snapshot& track(const std::string& name, optim::LRScheduler& scheduler);
+  /// @{
+  /// LibTorch's schedulers do not give their state: use those of cpprun::optim::lr_scheduler.
+  Snapshot& track(const std::string& name, torch::optim::LRScheduler& scheduler) = delete;
+  Snapshot& track(const std::string& name, torch::optim::ReduceLROnPlateauScheduler&) = delete;
+  /// @}
   /// A sampler, by its position; resume() continues within the epoch, also with another number of
   /// ranks.
   Snapshot& track(const std::string& name, data::DistributedSampler& sampler);
@@ -406,6 +413,10 @@ class Snapshot {
   static std::string default_name(const torch::nn::Module&) { return "model"; }
   static std::string default_name(const torch::optim::Optimizer&) { return "optimizer"; }
   static std::string default_name(const optim::LRScheduler&) { return "scheduler"; }
+  static std::string default_name(const torch::optim::LRScheduler&) { return "scheduler"; }
+  static std::string default_name(const torch::optim::ReduceLROnPlateauScheduler&) {
+    return "scheduler";
+  }
   static std::string default_name(const data::DistributedSampler&) { return "sampler"; }
   static std::string default_name(const optim::GradScaler&) { return "scaler"; }
   template <detail::StatefulSampler Sampler>
