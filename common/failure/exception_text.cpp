@@ -39,9 +39,9 @@ bool is_ignored(const std::string& line) { return line.starts_with("Exception ig
 // The stack of a c10::Error follows, which LibTorch appends to its message.
 bool is_native_stack(std::string_view line) { return line.starts_with("Exception raised from "); }
 
-bool is_indented(std::string_view line) { return line.starts_with(' ') || line.starts_with('\t'); }
-
 }  // namespace
+
+bool is_indented(std::string_view line) { return line.starts_with(' ') || line.starts_with('\t'); }
 
 std::string_view plain_line(std::string_view line) {
   return without_bars(line.substr(rank_prefix(line).size()));

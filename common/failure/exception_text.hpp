@@ -12,6 +12,9 @@ namespace cpprun {
 // process group, and without the bars before the lines of an exception group.
 std::string_view plain_line(std::string_view line);
 
+// Whether the line belongs to one before it, as a line of code to its frame.
+bool is_indented(std::string_view line);
+
 // The exception behind the last traceback in `lines`, with all lines of its message, none indented;
 // "" if there is none. Other output may follow. A traceback with a rank is that of the exception
 // that ended the program; without `is_uncaught` no other counts.

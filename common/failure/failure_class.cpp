@@ -33,8 +33,6 @@ bool is_short_of_memory(std::string_view error) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-bool is_indented(std::string_view line) { return line.starts_with(' ') || line.starts_with('\t'); }
-
 // The first line of a Python exception, such as "ValueError: no" or "torch.OutOfMemoryError: no".
 bool is_exception(std::string_view line) {
   const std::string_view type = line.substr(0, line.find(": "));
