@@ -58,9 +58,8 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
     is_reset_ = is_reset;
     on_gone_ = std::move(on_gone);
     stop_trying();
-    if (!socket_ || is_reset || (!is_writing_ && pending_.empty())) {
-      asio::post(loop_, [self = shared_from_this()] { self->shut(); });
-    }
+    if (!socket_ || is_reset || (!is_writing_ && pending_.empty())) return shut_soon();
+    flush_soon();
   }
 
   // The caller found the connection useless, for a reason unknown here; a new one may work.
@@ -90,7 +89,10 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
     const bool is_known = !last_peer_.host.empty() && last_target_ == core_.target();
     return is_known ? std::optional(last_peer_) : std::nullopt;
   }
-  void carry_out(const ReconnectPolicy::ResetConnection&) { drop_socket(true); }
+  void carry_out(const ReconnectPolicy::ResetConnection&) {
+    drop_socket(true);
+    if (is_closing_) shut_soon();  // nothing is written any more
+  }
   void carry_out(const ReconnectPolicy::Broken&) {
     if (events_.on_disconnected) events_.on_disconnected();
   }
@@ -268,6 +270,10 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
       core.on_broken(now, effects, is_elsewhere, why);
     });
     if (is_closing_) shut();
+  }
+
+  void shut_soon() {
+    asio::post(loop_, [self = shared_from_this()] { self->shut(); });
   }
 
   void shut() {
