@@ -269,7 +269,6 @@ struct ControlClient::Impl : std::enable_shared_from_this<Impl> {
     runner_.run([&](auto& core, Instant now, auto& effects) {
       core.on_broken(now, effects, is_elsewhere, why);
     });
-    if (is_closing_) shut();
   }
 
   void shut_soon() {

@@ -50,13 +50,17 @@ std::optional<int64_t> step_of_name(std::string_view name) {
   return step;
 }
 
+bool has_manifest(FileLayer& files, const std::string& path) {
+  return files.exists(path + "/" + kManifestName);
+}
+
 Result<Manifest> read_manifest(FileLayer& files, const std::string& path) {
-  const std::string name = path + "/" + kManifestName;
-  if (!files.exists(name)) {
+  if (!has_manifest(files, path)) {
     const bool is_of_dcp = files.exists(path + "/" + kDcpMetadataName);
     return incomplete(std::string("it has no ") + kManifestName +
                       (is_of_dcp ? "; it is a checkpoint of torch.distributed.checkpoint" : ""));
   }
+  const std::string name = path + "/" + kManifestName;
   Result<std::unique_ptr<File>> file = files.open_to_read(name);
   if (!file) return file.error();
   Result<uint64_t> size = (*file)->size();

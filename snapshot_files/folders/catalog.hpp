@@ -43,6 +43,9 @@ std::optional<int64_t> step_of_name(std::string_view name);
 Result<Catalog> scan(FileLayer& files, const std::string& folder,
                      size_t most = limits::kSnapshotsReported);
 
+// Whether the folder is cpprun's: another program may call its checkpoints step-<n> too.
+bool has_manifest(FileLayer& files, const std::string& path);
+
 // The manifest in a folder of any name.
 Result<Manifest> read_manifest(FileLayer& files, const std::string& path);
 

@@ -83,7 +83,7 @@ Result<std::string> Draft::publish() {
   const std::string target = dir_ + "/" + snapshot_name(step_);
   std::string old;  // new path of the replaced snapshot of the same step
   if (files_->exists(target)) {
-    if (!files_->exists(target + "/" + kManifestName))
+    if (!has_manifest(*files_, target))
       return Error{ErrorKind::System,
                    target + " is there and has no " + kManifestName +
                        ", so it is no snapshot of cpprun: move it, or save into another folder"};

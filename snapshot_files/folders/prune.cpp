@@ -173,7 +173,7 @@ Pruned prune(FileLayer& files, const std::string& given, const KeepRule& rule,
   const int64_t newest = written.value_or(complete.front());
   std::vector<int64_t> going = steps_to_remove(complete, rule, newest);
   for (const Incomplete& found : catalog->incomplete) {
-    if (!files.exists(found.path + "/" + kManifestName)) continue;  // another program's
+    if (!has_manifest(files, found.path)) continue;  // another program's
     if (found.step < newest) going.push_back(found.step);
     if (written && found.step > newest) later.push_back(found.step);
   }

@@ -60,7 +60,7 @@ class Draft:
         target = f'{self._folder}/{snapshot_name(self._step)}'
         old = None  # the new path of a snapshot of the same step
         if os.path.lexists(target):
-            if not _is_of_cpprun(target):
+            if not manifest.has_manifest(target):
                 raise SnapshotFileError(
                     f'{target} is there and has no {manifest.MANIFEST}, so it is no snapshot of '
                     'cpprun: move it, or save into another folder'
@@ -89,11 +89,6 @@ class Draft:
     def leave(self):
         """Ends the use of a draft that another process closes."""
         self._lock.close()
-
-
-def _is_of_cpprun(path):
-    """Another program, such as one with DCP, may name its checkpoints step-<n> as well."""
-    return os.path.lexists(f'{path}/{manifest.MANIFEST}')
 
 
 def _is_abandoned(path, nonce):
@@ -136,7 +131,7 @@ def prune(folder, keep, keep_every, written):
     with waiting_for(folder), contextlib.suppress(OSError, SnapshotFileError):
         _sweep_drafts(folder, os.listdir(folder))
         complete, incomplete = manifest.scan(folder, ENTRIES_MOST)
-        incomplete = [found for found in incomplete if _is_of_cpprun(found.path)]
+        incomplete = [found for found in incomplete if manifest.has_manifest(found.path)]
         steps = [found.step for found in complete]
         if written not in steps:  # the folder does not show yet what was published (NFS)
             return set_aside

@@ -128,18 +128,22 @@ def _read(path):
     return made
 
 
+def has_manifest(path):
+    """Whether this folder is cpprun's: another program may call its checkpoints step-<n> too."""
+    return os.path.lexists(f'{path}/{MANIFEST}')
+
+
 def look_at(path):
     """Returns the complete snapshot at this path. SnapshotFileError: why it is not complete."""
     path = path.rstrip('/') or '/'
     step = step_of_name(os.path.basename(path))
     if step is None:
         raise SnapshotFileError('its name is not step-<n>')
-    manifest_path = f'{path}/{MANIFEST}'
-    if not os.path.lexists(manifest_path):
+    if not has_manifest(path):
         is_of_dcp = os.path.lexists(f'{path}/{SHARDED_METADATA}')
         other = '; it is a checkpoint of torch.distributed.checkpoint' if is_of_dcp else ''
         raise SnapshotFileError(f'it has no {MANIFEST}{other}')
-    made = _read(manifest_path)
+    made = _read(f'{path}/{MANIFEST}')
     if made['step'] != step:
         raise SnapshotFileError(f'its manifest has step {made["step"]}')
     for entry in made['files']:

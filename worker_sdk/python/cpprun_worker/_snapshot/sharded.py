@@ -42,8 +42,6 @@ class ModelAndOptimizers:
         model, optimizer = dcp_state.get_state_dict(self._model, self._optimizers)
         return {'model': model, 'optimizer': optimizer} if self._optimizers else {'model': model}
 
-    state_to_load = state_dict
-
     def load_state_dict(self, state):
         dcp_state.set_state_dict(
             self._model,
